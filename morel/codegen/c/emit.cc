@@ -1,0 +1,525 @@
+#include "morel/codegen/c/emit.h"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <unordered_map>
+
+#include "morel/base/error.h"
+#include "morel/codegen/c/scalar.h"
+#include "morel/loops/rewrite.h"
+
+namespace morel::codegen {
+namespace {
+
+using loops::Buffer;
+using loops::Expr;
+using loops::ExprNode;
+using loops::Program;
+using loops::ProgramKind;
+using loops::ReduceOp;
+using loops::ScalarOp;
+using loops::Statement;
+
+bool is_arg(ReduceOp op) { return op == ReduceOp::ArgMin || op == ReduceOp::ArgMax; }
+
+std::string reduction_name(const Statement& statement) {
+  return std::string(loops::reduce_name(statement.reduce)) + "_" + std::string(info(statement.value.dtype()).short_name);
+}
+
+std::string identity(ReduceOp op, DType dtype) {
+  const double infinity = __builtin_inf();
+  switch (op) {
+    case ReduceOp::Sum: return c_literal(0.0, dtype);
+    case ReduceOp::Prod: return c_literal(1.0, dtype);
+    case ReduceOp::Any: return "0";
+    case ReduceOp::All: return "1";
+    case ReduceOp::Min: case ReduceOp::ArgMin: return c_literal(loops::constant(infinity, dtype)->value, dtype);
+    default: return c_literal(loops::constant(-infinity, dtype)->value, dtype);
+  }
+}
+
+// Name of the C macro or function that combines two values.
+std::string combiner(ReduceOp op, DType dtype) {
+  const std::string type(info(dtype).short_name);
+  switch (op) {
+    case ReduceOp::Sum: return is_integral(dtype) ? "morel_add_" + type : "MOREL_PLUS";
+    case ReduceOp::Prod: return is_integral(dtype) ? "morel_mul_" + type : "MOREL_TIMES";
+    case ReduceOp::Min: return "morel_min_" + type;
+    case ReduceOp::Max: return "morel_max_" + type;
+    case ReduceOp::Any: return "MOREL_OR";
+    case ReduceOp::All: return "MOREL_AND";
+    case ReduceOp::ArgMin: return "MOREL_LESS";
+    case ReduceOp::ArgMax: return "MOREL_GREATER";
+  }
+  return "";
+}
+
+// Position-dependent statements of one stage (one pass over the inner axis) and what follows the pass.
+struct Stage {
+  std::vector<const Statement*> pass;
+  std::vector<const Statement*> rows;
+};
+
+class Emitter {
+  enum class Mode { Usual, Search, All };
+
+ public:
+  Emitter(const Program& program, std::string symbol) : program_(program), symbol_(std::move(symbol)) {
+    for (const Statement& statement : program.statements) {
+      if (statement.stage >= static_cast<int>(stages_.size())) stages_.resize(statement.stage + 1);
+      Stage& stage = stages_[statement.stage];
+      (statement.kind == Statement::Kind::StoreRow ? stage.rows : stage.pass).push_back(&statement);
+      if (statement.kind == Statement::Kind::Reduce) reductions_[statement.target] = &statement;
+    }
+    find_passing_buffers();
+    choose_pad();
+  }
+
+  std::string run() {
+    out_ << "void " << symbol_ << "(const morel_loop_args* a) {\n";
+    out_ << "  enum { pad = " << pad_ << " };\n  const int64_t n = a->n;\n";
+    declare_params();
+    declare_buffers();
+    columns() ? emit_columns() : emit_rows();
+    out_ << "}\n";
+    return out_.str();
+  }
+
+ private:
+  bool columns() const { return program_.kind == ProgramKind::Columns; }
+  DType storage(int64_t buffer) const { return program_.buffers[buffer].dtype; }
+  // float16 blocks are converted on their way in and out.
+  bool always_block(int64_t buffer) const { return storage(buffer) == DType::Float16; }
+  int64_t element_size(int64_t buffer) const { return size_of(storage(buffer)); }
+
+  // Buffers that a pass reads or writes at every position (others are touched once per row).
+  void find_passing_buffers() {
+    passing_.assign(program_.buffers.size(), false);
+    for (const Statement& statement : program_.statements) {
+      if (statement.kind == Statement::Kind::StoreRow && !columns()) continue;
+      if (statement.kind != Statement::Kind::Reduce) passing_[statement.target] = true;
+      std::unordered_map<const ExprNode*, bool> seen;
+      visit(statement.value, seen, [&](const Expr& x) {
+        if (x->op == ScalarOp::Load) passing_[x->index] = true;
+      });
+    }
+  }
+
+  // Whole vectors of the widest machine (64 bytes) for the narrowest element; lanes of a reduction are 32.
+  void choose_pad() {
+    int64_t narrowest = 4;
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      if (passing_[i]) narrowest = std::min(narrowest, size_of(compute_dtype(storage(i))));
+      if (passing_[i] && storage(i) == DType::BFloat16) narrowest = std::min<int64_t>(narrowest, 2);
+    }
+    pad_ = !reductions_.empty() && !columns() ? 32 : 64 / narrowest;
+  }
+
+  void declare_params() {
+    std::unordered_map<const ExprNode*, bool> seen;
+    std::set<std::string> declared;
+    for (const Statement& statement : program_.statements) {
+      visit(statement.value, seen, [&](const Expr& x) {
+        if (x->op != ScalarOp::Param || !declared.insert(param_name(*x.get())).second) return;
+        const std::string value = x->index >= 0 ? "a->params[" + std::to_string(x->index) + "]"
+                                  : columns()   ? "(double)a->rows"
+                                                : "(double)n";
+        ExprNode source{ScalarOp::Cast, x.dtype(), false, {loops::param(x->index, DType::Float64)}, {}, 0};
+        const std::string one[] = {value};
+        out_ << "  const " << c_type(x.dtype()) << " " << param_name(*x.get()) << " = "
+             << (x.dtype() == DType::Float64 ? value : c_operation(source, one)) << ";\n";
+      });
+    }
+  }
+  static std::string param_name(const ExprNode& node) {
+    return (node.index < 0 ? "length" : "p" + std::to_string(node.index)) + "_" + std::string(info(node.dtype).short_name);
+  }
+
+  void declare_buffers() {
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      if (!passing_[i]) continue;
+      out_ << "  const int64_t s" << i << " = a->strides[" << i << "];\n";
+      if (!always_block(i)) out_ << "  const int d" << i << " = s" << i << " == " << element_size(i) << ";\n";
+      out_ << "  MOREL_ARRAY " << c_storage_type(storage(i)) << " t" << i << "[MOREL_BLOCK];\n";
+    }
+    for (const auto& [reg, statement] : reductions_) {
+      if (!columns() && !reduced_in_place(*statement)) {
+        out_ << "  MOREL_ARRAY " << c_storage_type(statement->value.dtype()) << " w" << reg << "[MOREL_BLOCK];\n";
+      }
+    }
+  }
+
+  // A reduction of a buffer's own elements reads the buffer (or its block).
+  bool reduced_in_place(const Statement& statement) const {
+    const Expr& value = statement.value;
+    if (value->op != ScalarOp::Load || storage(value->index) == DType::BFloat16) return false;
+    const bool output = program_.buffers[value->index].role == loops::BufferRole::Output;
+    if (output) return !is_half(storage(value->index));
+    for (const Statement* other : stages_[statement.stage].pass) {
+      if (other->kind == Statement::Kind::Store) return false;  // which may lie over the input
+    }
+    return true;
+  }
+
+  void row_pointers(const std::string& row) {
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      out_ << indent_ << "char* b" << i << " = a->pointers[" << i << "]";
+      if (row != "0") out_ << " + " << row << " * a->row_strides[" << i << "]";
+      out_ << ";\n";
+    }
+  }
+
+  void emit_rows() {
+    out_ << "  for (int64_t row = 0; row < a->rows; ++row) {\n";
+    indent_ = "    ";
+    row_pointers("row");
+    for (const Stage& stage : stages_) emit_row_stage(stage);
+    out_ << "  }\n";
+  }
+
+  void emit_row_stage(const Stage& stage) {
+    for (const Statement* statement : stage.pass) {
+      if (statement->kind == Statement::Kind::Reduce) {
+        out_ << indent_ << c_type(loops::reduce_dtype(statement->reduce, statement->value.dtype())) << " r" << statement->target
+             << ";\n";
+      }
+    }
+    if (!stage.pass.empty()) {
+      out_ << indent_ << "{\n";
+      for (const Statement* statement : stage.pass) {
+        if (statement->kind == Statement::Kind::Reduce) declare_lanes(*statement);
+      }
+      emit_pass(stage.pass, "0", "n", "j");
+      for (const Statement* statement : stage.pass) {
+        if (statement->kind != Statement::Kind::Reduce) continue;
+        const int64_t reg = statement->target;
+        out_ << indent_ << "  r" << reg << " = morel_fold_" << reduction_name(*statement) << "(g" << reg
+             << (is_arg(statement->reduce) ? ", k" + std::to_string(reg) : "") << ");\n";
+      }
+      out_ << indent_ << "}\n";
+    }
+    if (!stage.rows.empty()) emit_row_stores(stage.rows);
+  }
+
+  void declare_lanes(const Statement& statement) {
+    const DType dtype = statement.value.dtype();
+    out_ << indent_ << "  MOREL_ARRAY " << c_storage_type(dtype) << " g" << statement.target << "[32];\n";
+    if (is_arg(statement.reduce)) out_ << indent_ << "  MOREL_ARRAY int64_t k" << statement.target << "[32];\n";
+    out_ << indent_ << "  for (int l = 0; l < 32; ++l) g" << statement.target << "[l] = " << identity(statement.reduce, dtype)
+         << (is_arg(statement.reduce) ? ", k" + std::to_string(statement.target) + "[l] = -1" : "") << ";\n";
+  }
+
+  void emit_row_stores(const std::vector<const Statement*>& statements) {
+    out_ << indent_ << "{\n";
+    begin_scope(/*once=*/true);
+    for (const Statement* statement : statements) {
+      const std::string value = text(statement->value);
+      const int64_t buffer = statement->target;
+      const std::string type = storage(buffer) == DType::Float16 ? "uint16_t" : c_storage_type(storage(buffer));
+      uniform_ << indent_ << "  *(" << type << "*)b" << buffer << " = " << to_storage(buffer, value) << ";\n";
+    }
+    out_ << uniform_.str() << indent_ << "}\n";
+  }
+
+  // A Columns program: tiles of inner positions, whose registers are arrays; each stage runs over all rows.
+  void emit_columns() {
+    for (const auto& [reg, statement] : reductions_) {
+      const DType dtype = statement->value.dtype();
+      out_ << "  MOREL_ARRAY " << c_storage_type(dtype) << " g" << reg << "[MOREL_BLOCK];\n";
+      if (is_arg(statement->reduce)) out_ << "  MOREL_ARRAY int64_t k" << reg << "[MOREL_BLOCK];\n";
+    }
+    out_ << "  for (int64_t j = 0, tile; j < n; j += tile) {\n    tile = morel_chunk(n - j, MOREL_BLOCK, pad);\n";
+    for (const auto& [reg, statement] : reductions_) {
+      out_ << "    for (int64_t i = 0; i < MOREL_BLOCK; ++i) g" << reg
+           << "[i] = " << identity(statement->reduce, statement->value.dtype())
+           << (is_arg(statement->reduce) ? ", k" + std::to_string(reg) + "[i] = -1" : "") << ";\n";
+    }
+    for (const Stage& stage : stages_) {
+      if (!stage.pass.empty()) {
+        out_ << "    for (int64_t row = 0; row < a->rows; ++row) {\n";
+        indent_ = "      ";
+        row_pointers("row");
+        emit_pass(stage.pass, "j", "j + tile", "c");
+        out_ << "    }\n";
+      }
+      if (!stage.rows.empty()) {
+        out_ << "    {\n";
+        indent_ = "      ";
+        row_pointers("0");
+        emit_pass(stage.rows, "j", "j + tile", "c");
+        out_ << "    }\n";
+      }
+    }
+    out_ << "  }\n";
+  }
+
+  // One pass over inner positions [begin, end) in chunks that start at `j`. Where the pass has rare cases it looks for one
+  // first, and has a second loop that treats them.
+  void emit_pass(const std::vector<const Statement*>& statements, const std::string& begin, const std::string& end,
+                 const std::string& j) {
+    begin_scope(/*once=*/false);
+    inner_ = indent_ + "      ";
+    position_ = j;
+    const std::string usual = emit_body(statements, Mode::Usual);
+    const std::string search = has_rare_ ? emit_body(statements, Mode::Search) : "";
+    const std::string all = has_rare_ ? emit_body(statements, Mode::All) : "";
+    const std::string in = indent_ + "  ", deep = indent_ + "    ";
+    const std::string loop = deep + "for (int64_t i = 0; i < padded; ++i) {\n";
+    out_ << uniform_.str();
+    fill_broadcasts(in, begin, end);
+    out_ << in << "const int64_t limit = " << pass_limit(statements) << ";\n";
+    out_ << in << "for (int64_t " << j << " = " << begin << ", m; " << j << " < " << end << "; " << j << " += m) {\n";
+    out_ << deep << "m = morel_chunk(" << end << " - " << j << ", limit, pad);\n";
+    out_ << deep << "const int64_t padded = (m + (pad - 1)) & -(int64_t)pad;\n";
+    open_blocks(deep);
+    if (has_rare_) {
+      out_ << deep << "int rare = 0;\n" << deep << "MOREL_INDEPENDENT\n" << loop << search << deep << "}\n";
+      out_ << deep << "if (__builtin_expect(rare, 0))\n" << loop << all << deep << "}\n" << deep << "else\n";
+    }
+    out_ << deep << "MOREL_INDEPENDENT\n" << loop << usual << deep << "}\n";
+    close_blocks(deep, statements);
+    out_ << in << "}\n";
+  }
+
+  // Usual: rare cases do not occur. Search: only their conditions. All: every case.
+  std::string emit_body(const std::vector<const Statement*>& statements, Mode mode) {
+    mode_ = mode;
+    names_.clear(), forward_.clear();
+    body_.str("");
+    if (mode == Mode::Search) {
+      emit_search(statements);
+    } else {
+      load_inputs(statements);
+      for (const Statement* statement : statements) emit_statement(*statement);
+    }
+    return body_.str();
+  }
+
+  void emit_search(const std::vector<const Statement*>& statements) {
+    std::unordered_map<const ExprNode*, bool> seen;
+    for (const Statement* statement : statements) {
+      visit(statement->value, seen, [&](const Expr& x) {
+        if (x->op != ScalarOp::SelectRare || !positional(x)) return;
+        const std::string condition = text(x->args[0]);
+        body_ << inner_ << "rare |= " << condition << ";\n";
+      });
+      if (statement->kind != Statement::Kind::Reduce) forward_[statement->target] = statement->value;
+    }
+  }
+
+  // Inputs are loaded before the first store, which may lie over one of them.
+  void load_inputs(const std::vector<const Statement*>& statements) {
+    std::unordered_map<const ExprNode*, bool> seen;
+    for (const Statement* statement : statements) {
+      if (statement->kind == Statement::Kind::Reduce && !columns() && reduced_in_place(*statement)) continue;
+      visit(statement->value, seen, [&](const Expr& x) {
+        if (x->op == ScalarOp::Load && program_.buffers[x->index].role == loops::BufferRole::Input) text(x);
+      });
+    }
+  }
+
+  std::string pass_limit(const std::vector<const Statement*>& statements) const {
+    if (has_rare_ || columns()) return "MOREL_BLOCK";
+    for (const Statement* statement : statements) {
+      if (statement->kind == Statement::Kind::Reduce) return "MOREL_BLOCK";
+    }
+    std::string direct;
+    for (int64_t buffer : used_) {
+      if (always_block(buffer)) return "MOREL_BLOCK";
+      direct += (direct.empty() ? "d" : " & d") + std::to_string(buffer);
+    }
+    return direct.empty() ? "MOREL_BLOCK" : "(" + direct + ") ? n : MOREL_BLOCK";
+  }
+
+  std::string loader(int64_t buffer) const {
+    return always_block(buffer) ? "f16" : std::to_string(element_size(buffer));
+  }
+
+  // A buffer without a stride fills its block once per row.
+  void fill_broadcasts(const std::string& in, const std::string& begin, const std::string& end) {
+    if (!loaded_.empty()) out_ << in << "const int64_t count = morel_block_count(" << end << " - " << begin << ");\n";
+    for (int64_t buffer : loaded_) {
+      const std::string i = std::to_string(buffer);
+      out_ << in << "if (s" << i << " == 0) morel_load_" << loader(buffer) << "(t" << i << ", b" << i
+           << ", 0, count, (count + (pad - 1)) & -(int64_t)pad);\n";
+    }
+  }
+
+  void open_blocks(const std::string& in) {
+    for (int64_t buffer : used_) {
+      const std::string i = std::to_string(buffer), type = c_storage_type(storage(buffer));
+      const bool load = loaded_.contains(buffer);
+      const std::string block = !load ? "t" + i
+                                      : "s" + i + " == 0 ? t" + i + " : (" + type + "*)morel_load_" + loader(buffer) + "(t" + i +
+                                            ", b" + i + " + " + position_ + " * s" + i + ", s" + i + ", m, padded)";
+      out_ << in << type << "* q" << i << " = ";
+      if (!always_block(buffer)) out_ << "d" << i << " & (m == padded) ? (" << type << "*)b" << i << " + " << position_ << " : ";
+      out_ << block << ";\n";
+    }
+  }
+
+  void close_blocks(const std::string& in, const std::vector<const Statement*>& statements) {
+    for (const Statement* statement : statements) {
+      const std::string i = std::to_string(statement->target);
+      if (statement->kind != Statement::Kind::Reduce) {
+        out_ << in << "if (q" << i << " == t" << i << ") morel_save_" << loader(statement->target) << "(b" << i << " + " << position_
+             << " * s" << i << ", s" << i << ", t" << i << ", m);\n";
+      } else if (!columns()) {
+        const std::string source = reduced_in_place(*statement) ? "q" + std::to_string(statement->value->index) : "w" + i;
+        out_ << in << "morel_reduce_" << reduction_name(*statement) << "(g" << i << (is_arg(statement->reduce) ? ", k" + i : "") << ", "
+             << source << ", m" << (is_arg(statement->reduce) ? ", " + position_ : "") << ");\n";
+      }
+    }
+  }
+
+  void emit_statement(const Statement& statement) {
+    if (statement.kind == Statement::Kind::Reduce && !columns() && reduced_in_place(statement)) {
+      const int64_t buffer = statement.value->index;
+      if (!stored_here_.contains(buffer)) loaded_.insert(buffer), used_.insert(buffer);
+      return;
+    }
+    const std::string value = text(statement.value);
+    const std::string i = std::to_string(statement.target);
+    if (statement.kind != Statement::Kind::Reduce) {
+      used_.insert(statement.target);
+      stored_here_.insert(statement.target);
+      const std::string stored = always_block(statement.target) ? value : to_storage(statement.target, value);
+      body_ << inner_ << "q" << i << "[i] = " << stored << ";\n";
+      forward_[statement.target] = statement.value;
+    } else if (!columns()) {
+      body_ << inner_ << "w" << i << "[i] = " << value << ";\n";
+    } else if (is_arg(statement.reduce)) {
+      const std::string best = "g" + i + "[i]", index = "k" + i + "[i]", name = "better" + i;
+      body_ << inner_ << "const int " << name << " = (" << index << " < 0) | " << combiner(statement.reduce, statement.value.dtype())
+            << "(" << value << ", " << best << ") | (MOREL_NAN(" << value << ") & !MOREL_NAN(" << best << "));\n";
+      body_ << inner_ << best << " = " << name << " ? " << value << " : " << best << ";\n";
+      body_ << inner_ << index << " = " << name << " ? row : " << index << ";\n";
+    } else {
+      body_ << inner_ << "g" << i << "[i] = " << combiner(statement.reduce, statement.value.dtype()) << "(g" << i << "[i], " << value
+            << ");\n";
+    }
+  }
+
+  std::string to_storage(int64_t buffer, const std::string& value) const {
+    if (storage(buffer) == DType::BFloat16) return "morel_to_bf16(" + value + ")";
+    if (storage(buffer) == DType::Float16) return "morel_to_f16(" + value + ")";
+    return value;
+  }
+
+  void begin_scope(bool once) {
+    once_ = once, has_rare_ = false, mode_ = Mode::Usual;
+    names_.clear(), uniform_names_.clear();
+    positional_.clear();
+    forward_.clear();
+    used_.clear(), loaded_.clear(), stored_here_.clear();
+    body_.str(""), uniform_.str("");
+  }
+
+  // Whether the value changes along a pass; the others are computed once, in front of it.
+  bool positional(const Expr& x) {
+    if (once_) return false;
+    if (auto it = positional_.find(x.get()); it != positional_.end()) return it->second;
+    bool out = x->op == ScalarOp::Load || x->op == ScalarOp::Index || (x->op == ScalarOp::Reg && columns());
+    for (const Expr& arg : x->args) out = positional(arg) || out;
+    return positional_[x.get()] = out;
+  }
+
+  std::string text(const Expr& x) {
+    const bool inside = positional(x);
+    auto& names = inside ? names_ : uniform_names_;
+    if (auto it = names.find(x.get()); it != names.end()) return it->second;
+    if (x->op == ScalarOp::Const) return c_literal(x->value, x.dtype());
+    if (x->op == ScalarOp::Param) return param_name(*x.get());
+    if (x->op == ScalarOp::Reg && !columns()) return "r" + std::to_string(x->index);
+    std::string value;
+    if (x->args.empty()) {
+      value = leaf(x);
+    } else if (x->op == ScalarOp::SelectRare && inside && mode_ != Mode::All) {
+      has_rare_ = true;
+      return names[x.get()] = text(x->args[2]);
+    } else if (x->op == ScalarOp::SelectRare && x->args[1]->args.size() == 1) {
+      // The rare operand, a call of libm, is evaluated only where it is needed.
+      const std::string operand[] = {text(x->args[1]->args[0])};
+      value = text(x->args[0]) + " ? " + c_operation(*x->args[1].get(), operand) + " : " + text(x->args[2]);
+    } else {
+      std::vector<std::string> args;
+      for (const Expr& arg : x->args) args.push_back(text(arg));
+      value = c_operation(*x.get(), args);
+    }
+    const std::string name = (inside ? "v" : "u") + std::to_string(names.size());
+    (inside ? body_ : uniform_) << (inside ? inner_ : indent_ + "  ") << "const " << c_type(x.dtype()) << " " << name << " = " << value
+                                << ";\n";
+    return names[x.get()] = name;
+  }
+
+  std::string leaf(const Expr& x) {
+    const std::string i = std::to_string(x->index);
+    if (x->op == ScalarOp::Index) return position_ + " + i";
+    if (x->op == ScalarOp::Reg) {
+      const bool arg = is_arg(reductions_.at(x->index)->reduce);
+      if (arg) return "(k" + i + "[i] < 0 ? 0 : k" + i + "[i])";
+      return "g" + i + "[i]" + (x.dtype() == DType::Bool ? " != 0" : "");
+    }
+    if (auto it = forward_.find(x->index); it != forward_.end()) {
+      const std::string value = text(it->second);
+      return is_half(storage(x->index)) ? "morel_round_" + std::string(info(storage(x->index)).short_name) + "(" + value + ")" : value;
+    }
+    std::string element;
+    if (once_) {
+      const std::string type = always_block(x->index) ? "uint16_t" : c_storage_type(storage(x->index));
+      element = "*(const " + type + "*)b" + i;
+      if (always_block(x->index)) return "morel_from_f16(" + element + ")";
+    } else {
+      used_.insert(x->index), loaded_.insert(x->index);
+      element = "q" + i + "[i]";
+    }
+    if (storage(x->index) == DType::BFloat16) return "morel_from_bf16(" + element + ")";
+    return element + (storage(x->index) == DType::Bool ? " != 0" : "");
+  }
+
+  const Program& program_;
+  const std::string symbol_;
+  std::vector<Stage> stages_;
+  std::map<int64_t, const Statement*> reductions_;
+  std::vector<bool> passing_;
+  int64_t pad_ = 32;
+  std::ostringstream out_;
+  std::string indent_ = "  ";
+  // The pass that is being written.
+  bool once_ = false;
+  std::string inner_, position_;
+  std::ostringstream body_, uniform_;
+  Mode mode_ = Mode::Usual;
+  bool has_rare_ = false;
+  std::unordered_map<const ExprNode*, std::string> names_, uniform_names_;
+  std::unordered_map<const ExprNode*, bool> positional_;
+  std::unordered_map<int64_t, Expr> forward_;  // outputs stored in this pass: their value
+  std::set<int64_t> used_, loaded_, stored_here_;
+};
+
+}  // namespace
+
+std::set<std::string> c_requirements(const Program& program) {
+  std::set<std::string> lines;
+  if (program.kind == ProgramKind::Columns) return lines;
+  for (const Statement& statement : program.statements) {
+    if (statement.kind != Statement::Kind::Reduce) continue;
+    const DType dtype = statement.value.dtype();
+    const std::string head = reduction_name(statement) + ", " + c_storage_type(dtype) + ", ";
+    const std::string combine = combiner(statement.reduce, dtype);
+    lines.insert(is_arg(statement.reduce) ? "MOREL_ARG(" + head + combine + ")\n"
+                                          : "MOREL_REDUCE(" + head + identity(statement.reduce, dtype) + ", " + combine + ")\n");
+  }
+  return lines;
+}
+
+std::string c_symbol(std::string_view program_name, std::string_view isa) {
+  std::string symbol = "morel_";
+  for (char c : program_name) symbol += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return symbol + "_" + std::string(isa);
+}
+
+std::string c_function(const Program& program, const std::string& symbol) { return Emitter(program, symbol).run(); }
+
+}  // namespace morel::codegen

@@ -1,0 +1,31 @@
+// How a kernel of the table is called: arguments in the order of the operator's schema (defaults filled in), outputs already
+// allocated (contiguous) with the inferred types. Kernels read arguments by position, since they know nothing of the registry;
+// so the on-device runtime can link them alone.
+#pragma once
+
+#include <span>
+
+#include "morel/tensor/value.h"
+
+namespace morel {
+
+struct KernelCall {
+  std::span<const Value> args;
+  std::span<Tensor> outs;
+
+  bool has(size_t idx) const { return !args[idx].is_none(); }
+  Tensor tensor(size_t idx) const { return args[idx].tensor(); }
+  // Argument idx as a contiguous tensor (a copy when it is not).
+  Tensor contiguous(size_t idx) const;
+  // Same, converted to `dtype`.
+  Tensor contiguous(size_t idx, DType dtype) const;
+  int64_t integer(size_t idx) const { return args[idx].integer(); }
+  double number(size_t idx) const { return args[idx].number(); }
+  bool flag(size_t idx) const { return args[idx].boolean(); }
+  const Ints& ints(size_t idx) const { return args[idx].ints(); }
+  const std::string& str(size_t idx) const { return args[idx].str(); }
+};
+
+using KernelFn = void (*)(const KernelCall& call);
+
+}  // namespace morel

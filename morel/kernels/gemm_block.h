@@ -1,0 +1,42 @@
+// Between gemm.cc, which cuts a product into blocks, and gemm_simd.inc, which computes one block on one thread.
+#pragma once
+
+#include <cstdint>
+
+#include "morel/tensor/dtype.h"
+
+namespace morel {
+
+// C = relu?(alpha * A B + beta * C + bias), all of the function's element type; C's columns are contiguous.
+struct GemmBlock {
+  int64_t m, n, k;
+  const void* a;
+  int64_t a_row, a_col;
+  const void* b;
+  int64_t b_row, b_col;
+  void* c;
+  int64_t c_row;
+  double alpha, beta;
+  const void* bias;  // n elements or null
+  bool relu;
+};
+
+// Products with at most this many rows, whose B is contiguous along one axis and larger than the second-level cache's
+// share, go to the thin kernels.
+inline constexpr int64_t thin_rows = 16;
+
+using GemmBlockFn = void (*)(const GemmBlock& block);
+// The best version of this machine. The block kernels take float32, float64, int32 or int64 matrices; the thin ones float64
+// float32, float16 or bfloat16 (A, B, C and bias alike).
+GemmBlockFn gemm_block_kernel(DType dtype);
+GemmBlockFn gemm_thin_kernel(DType dtype);
+// Between a half type and float32.
+void widen_halves(DType from, const void* source, float* target, int64_t n);
+void narrow_halves(DType to, const float* source, void* target, int64_t n);
+
+// Memory of this thread for packed panels and converted blocks: at least `bytes`, aligned to 64. A slot's memory is valid
+// until the same thread asks for more of the same slot.
+enum class ScratchSlot { PackedA, PackedB, StagedA, StagedB, StagedC, StagedBias };
+void* gemm_scratch(ScratchSlot slot, int64_t bytes);
+
+}  // namespace morel

@@ -1,0 +1,19 @@
+#include "morel/kernels/table.h"
+
+#include <string_view>
+#include <unordered_map>
+
+namespace morel {
+
+KernelFn find_kernel(std::string_view name) {
+  static const auto* table = [] {
+    auto* made = new std::unordered_map<std::string_view, KernelFn>;
+    for (const auto family : {attention_kernels(), index_kernels(), matmul_kernels(), norm_kernels(), optim_kernels(), shape_kernels()})
+      for (const KernelEntry& entry : family) made->emplace(entry.name, entry.kernel);
+    return made;
+  }();
+  const auto found = table->find(name);
+  return found == table->end() ? nullptr : found->second;
+}
+
+}  // namespace morel

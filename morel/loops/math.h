@@ -1,0 +1,12 @@
+// Elementary functions of float32 as polynomials in the loop IR. Bounds and sources: docs/math_accuracy.md.
+#pragma once
+
+#include "morel/loops/expr.h"
+
+namespace morel::loops {
+
+// `x` is a node whose operands are expanded already; a math function of float32 operands comes back as arithmetic, every
+// other node as it is.
+Expr expand_math(const Expr& x);
+
+}  // namespace morel::loops

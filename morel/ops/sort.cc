@@ -1,0 +1,101 @@
+// Sorting and running sums along an axis.
+#include "morel/ops/registry.h"
+
+namespace morel {
+namespace {
+
+Types values_and_indices(const ArgView& c) {
+  c.axis(c.op().schema.args[1].name == "axis" ? "axis" : "dim", c.rank(0));
+  return {Type{c.tensor_dtype(0), c.shape(0)}, Type{DType::Int64, c.shape(0)}};
+}
+
+// Cotangent of chosen elements put back at their indices along the axis.
+Sym scatter_back(const GradCall& g, const Sym& axis) {
+  Builder& b = g.builder();
+  return b("scatter_add_elements", b("zeros", Ints(g.shape(0)), g.dout().dtype()), axis, g.out(1), g.dout());
+}
+
+Types like_first_along_axis(const ArgView& c) {
+  c.axis("axis", c.rank(0));
+  return infer_like_first(c);
+}
+
+}  // namespace
+
+void register_sort(Registry& registry) {
+  Family add(registry, "sort");
+  add({.name = "sort",
+       .args = "input_x: Tensor, axis: int = -1, descending: bool = False",
+       .doc = "Elements in order along axis, and their former indices (int64). Stable; NaN counts as largest.",
+       .infer = values_and_indices,
+       .kernel = true,
+       .grad = [](const GradCall& g) -> Syms { return {scatter_back(g, g[1])}; },
+       .saves = {0, bits({1})}});
+  add({.name = "argsort",
+       .args = "input: Tensor, axis: int = -1, descending: bool = False",
+       .doc = "Indices (int64) that put the elements in order along axis.",
+       .compose = [](const Call& c) -> Syms { return {c.builder()("sort", c[0], c[1], c[2]).item(1)}; },
+       .flags = kNoGrad});
+  add({.name = "topk",
+       .args = "input: Tensor, k: int, dim: int? = None, largest: bool = True, sorted: bool = True",
+       .doc = "The k largest (or smallest) elements along dim (None: the last), and their indices (int64).",
+       .infer = [](const ArgView& c) -> Types {
+         const int64_t axis = normalize_axis(c.op(), "dim", c.integer_or("dim", -1), c.rank(0));
+         Shape out = c.shape(0);
+         const int64_t size = out.empty() ? 1 : out[static_cast<size_t>(axis)], k = c.integer("k");
+         MOREL_CHECK(k >= 0 && k <= size, Value, "For 'TopK', 'k' must be in [0, ", size, "], but got ", k);
+         if (!out.empty()) out[static_cast<size_t>(axis)] = k;
+         return {Type{c.tensor_dtype(0), out}, Type{DType::Int64, out}};
+       },
+       .kernel = true,
+       .grad = [](const GradCall& g) -> Syms { return {scatter_back(g, g.has("dim") ? g[2] : Sym(g.builder(), -1))}; },
+       .saves = {0, bits({1})},
+       .onnx = {"TopK", 11, "axis=dim, largest=largest, sorted=sorted"}});
+  add({.name = "cumsum",
+       .args = "x: Tensor, axis: int, dtype: dtype? = None",
+       .doc = "Running sums along axis; dtype converts x first.",
+       .infer = [](const ArgView& c) -> Types {
+         Types out = like_first_along_axis(c);
+         out[0].dtype = c.dtype_or("dtype", out[0].dtype);
+         return out;
+       },
+       .kernel = true,
+       .grad = [](const GradCall& g) -> Syms {
+         Builder& b = g.builder();
+         const Ints axis{g.integer("axis")};
+         return {b("flip", b("cumsum", b("flip", g.dout(), axis), g[1]), axis)};
+       },
+       .dtypes = numbers,
+       .onnx = {"CumSum", 14, ""}});
+  add({.name = "cumprod",
+       .args = "input: Tensor, axis: int, dtype: dtype? = None",
+       .doc = "Running products along axis; dtype converts input first.",
+       .infer = [](const ArgView& c) -> Types {
+         Types out = like_first_along_axis(c);
+         out[0].dtype = c.dtype_or("dtype", out[0].dtype);
+         return out;
+       },
+       .kernel = true,
+       .grad = [](const GradCall& g) -> Syms {
+         // d/dx_i = sum over j >= i of dout_j * prod_{k <= j, k != i} x_k; zeros are treated exactly by a product over prefixes.
+         Builder& b = g.builder();
+         const Ints axis{g.integer("axis")};
+         const Sym weighted = g.dout() * g.out();
+         const Sym sums = b("flip", b("cumsum", b("flip", weighted, axis), g[1]), axis);
+         return {sums / g[0]};
+       },
+       .saves = {bits({0}), bits({0})},
+       .dtypes = numbers});
+  for (const std::string_view name : {"cummax", "cummin"})
+    add({.name = name,
+         .args = "input: Tensor, axis: int",
+         .doc = name == "cummax" ? "Running maxima along axis, and the indices (int64) of their last occurrence."
+                                 : "Running minima along axis, and the indices (int64) of their last occurrence.",
+         .infer = values_and_indices,
+         .kernel = true,
+         .grad = [](const GradCall& g) -> Syms { return {scatter_back(g, g[1])}; },
+         .saves = {0, bits({1})},
+         .dtypes = reals});
+}
+
+}  // namespace morel

@@ -1,0 +1,191 @@
+// value_and_grad, custom backward functions and hooks for Python.
+#include <memory>
+
+#include "morel/python/bind/bind.h"
+
+namespace morel::bind {
+namespace {
+
+void collect(nb::handle object, std::vector<Tensor>& out) {
+  if (is_tensor(object.ptr())) {
+    out.emplace_back(unwrap(object.ptr()));
+  } else if (PyTuple_Check(object.ptr()) || PyList_Check(object.ptr())) {
+    for (nb::handle item : object) collect(item, out);
+  } else if (PyDict_Check(object.ptr())) {
+    for (nb::handle item : nb::borrow<nb::dict>(object).values()) collect(item, out);
+  }
+}
+
+// Parameters that this scope made differentiable; undone at its end.
+class Leaves {
+ public:
+  void add(const Tensor& tensor) {
+    if (make_leaf(tensor)) made_.push_back(tensor);
+  }
+  ~Leaves() {
+    for (const Tensor& tensor : made_) clear_leaf(tensor);
+  }
+
+ private:
+  std::vector<Tensor> made_;
+};
+
+Value gradient_or_zeros(const Value& gradient, const Tensor& of) {
+  if (!gradient.is_none()) return gradient;
+  return Tensor::full(of.shape(), of.dtype(), 0);
+}
+
+// fn(*args, **kwargs) and its gradients. positions: argument indices to differentiate at; weights: Parameters. Returns
+// (output, list of gradients at the positions, list of gradients of the weights).
+nb::tuple value_and_grad(nb::handle fn, const std::vector<int>& positions, nb::handle weights, bool has_aux, nb::tuple args, nb::dict kwargs,
+                         nb::handle sens) {
+  std::vector<Tensor> inputs;
+  Leaves leaves;
+  nb::object output;
+  Values gradients;
+  {
+    const GradScope scope;
+    nb::list given;
+    for (nb::handle arg : args) given.append(arg);
+    for (const int position : positions) {
+      MOREL_CHECK(position >= 0 && static_cast<size_t>(position) < given.size(), Value, "the gradient at argument ", position,
+                  " is asked for, but the function was called with ", given.size(), " positional arguments");
+      nb::handle arg = given[static_cast<size_t>(position)];
+      MOREL_CHECK(is_tensor(arg.ptr()), Type, "the gradient is asked for at argument ", position, ", which must be a Tensor but is ",
+                  Py_TYPE(arg.ptr())->tp_name);
+      const Tensor source(unwrap(arg.ptr()));
+      MOREL_CHECK(is_differentiable(source.dtype()), Type, "argument ", position, " has dtype ", info(source.dtype()).name,
+                  ", which cannot be differentiated: it must be a float or complex tensor");
+      inputs.push_back(make_input(source));
+      given[static_cast<size_t>(position)] = nb::steal(wrap(inputs.back()));
+    }
+    if (!weights.is_none()) {
+      for (nb::handle weight : weights) {
+        MOREL_CHECK(is_tensor(weight.ptr()), Type, "weights must be Parameters, but got ", Py_TYPE(weight.ptr())->tp_name);
+        inputs.emplace_back(unwrap(weight.ptr()));
+        leaves.add(inputs.back());
+      }
+    }
+    output = nb::steal(PyObject_Call(fn.ptr(), nb::tuple(given).ptr(), kwargs.ptr()));
+    if (!output) throw_python_error();
+    std::vector<Tensor> outputs, auxiliary;
+    if (has_aux) {
+      MOREL_CHECK(PyTuple_Check(output.ptr()) && nb::len(output) >= 1, Value, "with has_aux=True the function must return a tuple (value, ...)");
+      collect(output[0], outputs);
+      collect(output, auxiliary);
+    } else {
+      collect(output, outputs);
+    }
+    MOREL_CHECK(!outputs.empty(), Type, "the function to differentiate returned no Tensor but ", Py_TYPE(output.ptr())->tp_name);
+    std::vector<Tensor> seeds_given;
+    if (!sens.is_none()) {
+      collect(sens, seeds_given);
+      MOREL_CHECK(seeds_given.size() == outputs.size(), Value, seeds_given.size(), " sensitivities are given for ", outputs.size(), " outputs");
+    }
+    std::vector<Value> seeds(outputs.size());
+    for (size_t i = 0; i < seeds_given.size(); ++i) seeds[i] = seeds_given[i];
+    const GradDepth outer(grad_depth() - 1);
+    gradients = backward(outputs, seeds, inputs, false);
+    for (size_t i = 0; i < inputs.size(); ++i) gradients[i] = gradient_or_zeros(gradients[i], inputs[i]);
+    if (grad_depth() == 0)
+      for (const Tensor& tensor : has_aux ? auxiliary : outputs)
+        if (!tensor->is_parameter) clear_leaf(tensor);
+  }
+  nb::list by_position, by_weight;
+  for (size_t i = 0; i < gradients.size(); ++i)
+    (i < positions.size() ? by_position : by_weight).append(nb::steal(from_value(gradients[i])));
+  return nb::make_tuple(output, by_position, by_weight);
+}
+
+// A Python callable held by C++; released with the interpreter lock.
+std::shared_ptr<PyObject> hold(nb::handle object) {
+  return {object.inc_ref().ptr(), [](PyObject* pointer) {
+            const nb::gil_scoped_acquire lock;
+            Py_DECREF(pointer);
+          }};
+}
+
+// Links fresh handles of `outputs` to a node whose backward calls `fn(*cotangents)` and gets one gradient (or None) per input.
+nb::tuple custom_backward(std::string name, nb::list inputs, nb::list outputs, nb::handle fn) {
+  std::vector<Tensor> sources, results;
+  std::vector<Type> types;
+  for (nb::handle input : inputs) {
+    sources.push_back(is_tensor(input.ptr()) ? Tensor(unwrap(input.ptr())) : Tensor());
+  }
+  for (nb::handle output : outputs) {
+    results.push_back(detach(Tensor(unwrap(output.ptr()))));
+    types.push_back({results.back().dtype(), results.back().shape()});
+  }
+  const size_t count = sources.size();
+  const auto backward = [callback = hold(fn), types, count, name](std::span<const Value> cotangents) {
+    const nb::gil_scoped_acquire lock;
+    nb::list given;
+    for (size_t i = 0; i < cotangents.size(); ++i) {
+      const Value cotangent = cotangents[i].is_none() ? Value(Tensor::full(types[i].shape, types[i].dtype, 0)) : cotangents[i];
+      given.append(nb::steal(from_value(cotangent)));
+    }
+    nb::object result = nb::steal(PyObject_Call(callback.get(), nb::tuple(given).ptr(), nullptr));
+    if (!result) throw_python_error();
+    if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) result = nb::make_tuple(result);
+    MOREL_CHECK(nb::len(result) <= count, Value, "For '", name, "', the backward function returned ", nb::len(result), " gradients for ", count,
+                " inputs");
+    Values out;
+    for (nb::handle gradient : result) out.push_back(is_tensor(gradient.ptr()) ? Value(Tensor(unwrap(gradient.ptr()))) : Value());
+    return out;
+  };
+  record_function(name, sources, results, backward);
+  nb::list out;
+  for (const Tensor& tensor : results) out.append(nb::steal(wrap(tensor)));
+  return nb::tuple(out);
+}
+
+std::shared_ptr<GradHook> make_hook(nb::handle fn) {
+  return std::make_shared<GradHook>([callback = hold(fn)](const Value& cotangent) -> Value {
+    const nb::gil_scoped_acquire lock;
+    nb::object argument = nb::steal(from_value(cotangent));
+    nb::object result = nb::steal(PyObject_CallOneArg(callback.get(), argument.ptr()));
+    if (!result) throw_python_error();
+    if (is_tensor(result.ptr())) return Tensor(unwrap(result.ptr()));
+    return {};
+  });
+}
+
+struct HookHandle {
+  Tensor tensor;
+  std::shared_ptr<GradHook> hook;
+};
+
+}  // namespace
+
+void bind_autograd(nb::module_& module) {
+  module.def("value_and_grad", &value_and_grad, nb::arg("fn"), nb::arg("positions"), nb::arg("weights").none(), nb::arg("has_aux"), nb::arg("args"),
+             nb::arg("kwargs"), nb::arg("sens").none() = nb::none());
+  module.def("custom_backward", &custom_backward, nb::arg("name"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("fn"));
+  module.def("grad_depth", &grad_depth);
+  module.def("grad_enabled", [] { return grad_depth() > 0; });
+  module.def("any_tracked", [](nb::args args) {
+    if (grad_depth() == 0) return false;
+    std::vector<Tensor> tensors;
+    collect(args, tensors);
+    for (const Tensor& tensor : tensors)
+      if (requires_grad(tensor.get())) return true;
+    return false;
+  });
+  // Runs fn(*args, **kwargs) without recording.
+  module.def("without_grad", [](nb::handle fn, nb::args args, nb::kwargs kwargs) {
+    const GradDepth pause(0);
+    nb::object out = nb::steal(PyObject_Call(fn.ptr(), args.ptr(), kwargs.ptr()));
+    if (!out) throw_python_error();
+    return out;
+  });
+  module.def("pause_grad", [] { return set_grad_depth(0); }, "Stops recording; returns what resume_grad takes.");
+  module.def("resume_grad", [](int depth) { set_grad_depth(depth); });
+  nb::class_<HookHandle>(module, "TensorHook").def("remove", [](HookHandle& self) { remove_hook(self.tensor, self.hook); });
+  module.def("register_hook", [](const Tensor& tensor, nb::handle fn) {
+    HookHandle handle{tensor, make_hook(fn)};
+    add_hook(tensor, handle.hook);
+    return handle;
+  });
+}
+
+}  // namespace morel::bind

@@ -1,0 +1,225 @@
+// Tensor indexing: x[key] and x[key] = value with integers, slices, None, ..., booleans, integer and boolean tensors.
+// Basic keys become views, others the operators index and index_put.
+#include "morel/python/bind/bind.h"
+
+namespace morel::bind {
+namespace {
+
+// A parsed key: first a strided slice with one entry per axis of the input, then axes dropped and inserted, then index tensors
+// over the axes of that view.
+struct Key {
+  Ints begin, end, step;
+  Ints drop;                 // axes of the slice that integers select, descending
+  Ints insert;               // axes of the result where None stands, ascending
+  Value::List indices;       // one per axis of the view; None where the axis is kept
+  bool advanced = false;
+  bool identity = true;      // the slice takes everything
+};
+
+Tensor bool_to_positions(const Tensor& mask, size_t axis) {
+  const Values positions = call("nonzero", {mask});
+  return call("select", {positions[0], int64_t{1}, static_cast<int64_t>(axis)})[0].tensor();
+}
+
+class Parser {
+ public:
+  explicit Parser(const Shape& shape) : shape_(shape) {}
+
+  Key parse(PyObject* object) {
+    if (PyTuple_Check(object)) {
+      const Py_ssize_t count = PyTuple_GET_SIZE(object);
+      int64_t used = 0;
+      for (Py_ssize_t i = 0; i < count; ++i) used += axes_of(PyTuple_GET_ITEM(object, i));
+      for (Py_ssize_t i = 0; i < count; ++i) add(PyTuple_GET_ITEM(object, i), used);
+    } else {
+      add(object, axes_of(object));
+    }
+    while (axis_ < shape_.size()) take_all();
+    if (key_.advanced) key_.indices.resize(view_axis_);
+    std::reverse(key_.drop.begin(), key_.drop.end());
+    return std::move(key_);
+  }
+
+ private:
+  // How many axes of the input an item uses up.
+  static int64_t axes_of(PyObject* item) {
+    if (item == Py_None || item == Py_Ellipsis || PyBool_Check(item)) return 0;
+    if (is_tensor(item) && unwrap(item)->dtype == DType::Bool) return static_cast<int64_t>(unwrap(item)->layout.shape.size());
+    return 1;
+  }
+
+  void add(PyObject* item, int64_t used) {
+    if (item == Py_Ellipsis) {
+      MOREL_CHECK(!ellipsis_, Index, "an index can only have one ellipsis ('...')");
+      ellipsis_ = true;
+      for (int64_t rest = static_cast<int64_t>(shape_.size()) - used; rest > 0; --rest) take_all();
+    } else if (item == Py_None) {
+      key_.insert.push_back(static_cast<int64_t>(view_axis_++));
+    } else if (PyBool_Check(item)) {
+      add_bool(item == Py_True);
+    } else if (PySlice_Check(item)) {
+      add_slice(item);
+    } else if (is_tensor(item)) {
+      add_tensor(Tensor(unwrap(item)));
+    } else if (PyIndex_Check(item)) {
+      add_integer(item);
+    } else {
+      add_array(item);
+    }
+  }
+
+  int64_t size() const {
+    MOREL_CHECK(axis_ < shape_.size(), Index, "too many indices for a tensor of ", shape_.size(), " dimensions");
+    return shape_[axis_];
+  }
+
+  void push(int64_t begin, int64_t end, int64_t step) {
+    key_.identity &= begin == 0 && step == 1 && end == shape_[axis_];
+    key_.begin.push_back(begin);
+    key_.end.push_back(end);
+    key_.step.push_back(step);
+    ++axis_;
+  }
+
+  void take_all() {
+    push(0, size(), 1);
+    ++view_axis_;
+  }
+
+  void add_integer(PyObject* item) {
+    PyObject* number = PyNumber_Index(item);
+    if (!number) throw_python_error();
+    int64_t at = PyLong_AsLongLong(number);
+    Py_DECREF(number);
+    const int64_t n = size();
+    MOREL_CHECK(at >= -n && at < n, Index, "index ", at, " is out of bounds for axis ", axis_, " with size ", n);
+    if (at < 0) at += n;
+    key_.drop.push_back(static_cast<int64_t>(axis_));
+    push(at, at + 1, 1);
+  }
+
+  void add_slice(PyObject* item) {
+    Py_ssize_t begin, end, step;
+    if (PySlice_Unpack(item, &begin, &end, &step) < 0) throw_python_error();
+    MOREL_CHECK(step > 0, Value, "slice step must be positive, but got ", step);
+    const int64_t n = size();
+    PySlice_AdjustIndices(n, &begin, &end, step);
+    push(begin, std::max(begin, end), step);
+    ++view_axis_;
+  }
+
+  void add_bool(bool value) {
+    key_.insert.push_back(static_cast<int64_t>(view_axis_));
+    Tensor index = Tensor::full(Shape{value ? 1 : 0}, DType::Int64, 0);
+    set_index(index);
+  }
+
+  void set_index(const Tensor& index) {
+    key_.advanced = true;
+    key_.indices.resize(view_axis_);
+    key_.indices.push_back(index);
+    ++view_axis_;
+  }
+
+  void add_tensor(const Tensor& index) {
+    if (index.dtype() == DType::Bool) {
+      for (size_t i = 0; i < index.shape().size(); ++i) {
+        MOREL_CHECK(index.shape()[i] == size(), Index, "the shape of the mask ", to_string(index.shape()), " does not fit axis ", axis_,
+                    " with size ", size());
+        set_index(bool_to_positions(index, i));
+        push(0, size(), 1);
+      }
+      if (index.rank() == 0) add_bool(*index.as<bool>());
+      return;
+    }
+    MOREL_CHECK(is_integral(index.dtype()), Index, "tensors used as indices must be integers or booleans, but got ", info(index.dtype()).name);
+    const int64_t n = size();
+    push(0, n, 1);
+    set_index(index);
+  }
+
+  // Lists, nested lists, NumPy arrays.
+  void add_array(PyObject* item) {
+    nb::object tensor = nb::module_::import_("morel").attr("Tensor")(nb::borrow(item));
+    Tensor index(unwrap(tensor.ptr()));
+    if (index.size() == 0 && index.rank() == 1) index = Tensor::empty(index.shape(), DType::Int64);
+    add_tensor(index);
+  }
+
+  const Shape& shape_;
+  Key key_;
+  size_t axis_ = 0;       // of the input
+  size_t view_axis_ = 0;  // of the view after dropping and inserting
+  bool ellipsis_ = false;
+};
+
+Tensor basic_view(const Tensor& input, const Key& key) {
+  Tensor out = input;
+  if (!key.identity) out = call("strided_slice", {out, key.begin, key.end, key.step})[0].tensor();
+  if (!key.drop.empty()) out = call("squeeze", {out, key.drop})[0].tensor();
+  for (const int64_t axis : key.insert) out = call("expand_dims", {out, axis})[0].tensor();
+  // x[...] is a view as well, never x itself.
+  if (out == input) out = call("view_as_self", {out})[0].tensor();
+  return out;
+}
+
+// A Python value as a tensor of the target's dtype.
+Tensor value_tensor(PyObject* value, DType dtype) {
+  if (is_tensor(value)) return Tensor(unwrap(value));
+  static const ArgSpec number{"value", kNumber, "number", false, false, {}};
+  Value scalar;
+  if (to_value(value, number, scalar)) return call("full", {Ints{}, scalar, dtype})[0].tensor();
+  nb::object tensor = nb::module_::import_("morel").attr("Tensor")(nb::borrow(value));
+  return Tensor(unwrap(tensor.ptr()));
+}
+
+template <class F>
+auto with_place(F&& fn) {
+  try {
+    return fn();
+  } catch (Error& error) {
+    const std::string place = user_location();
+    if (!place.empty()) error.append("\nat " + place);
+    throw;
+  }
+}
+
+}  // namespace
+
+PyObject* tensor_get_item(PyObject* self, PyObject* key_object) {
+  try {
+    return with_place([&] {
+      const Tensor input(unwrap(self));
+      const Key key = Parser(input.shape()).parse(key_object);
+      const Tensor view = basic_view(input, key);
+      return wrap(key.advanced ? call("index", {view, key.indices})[0].tensor() : view);
+    });
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
+int tensor_set_item(PyObject* self, PyObject* key_object, PyObject* value) {
+  try {
+    MOREL_CHECK(value, Type, "elements of a tensor cannot be deleted");
+    with_place([&] {
+      const Tensor input(unwrap(self));
+      const Key key = Parser(input.shape()).parse(key_object);
+      const Tensor view = basic_view(input, key);
+      const Tensor source = value_tensor(value, input.dtype());
+      if (key.advanced) {
+        call("index_put_", {view, key.indices, source});
+      } else {
+        call("copy_", {view, source});
+      }
+      return 0;
+    });
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+}  // namespace morel::bind

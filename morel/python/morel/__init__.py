@@ -1,0 +1,51 @@
+"""Morel: a deep-learning framework with MindSpore's API.
+
+Sub-modules are imported when first used, so that ``import morel`` costs next to nothing.
+"""
+from morel import _core
+from morel.common.dtype import *  # noqa: F403
+from morel.common.dtype import __all__ as _dtype_names
+from morel.common.tensor import Tensor, tensor
+
+__version__ = _core.version
+
+# Public name -> module that defines it.
+_LAZY = {
+    "Parameter": "morel.common.parameter", "ParameterTuple": "morel.common.parameter",
+    "GRAPH_MODE": "morel.context", "PYNATIVE_MODE": "morel.context", "set_context": "morel.context", "get_context": "morel.context",
+    "set_device": "morel.context", "get_current_device": "morel.context", "context": "morel",
+    "set_auto_parallel_context": "morel.context", "get_auto_parallel_context": "morel.context",
+    "reset_auto_parallel_context": "morel.context", "set_deterministic": "morel.context",
+    "set_seed": "morel.common.seed", "get_seed": "morel.common.seed",
+    "grad": "morel.ops.autograd", "value_and_grad": "morel.ops.autograd",
+    "save_checkpoint": "morel.train.serialization", "load_checkpoint": "morel.train.serialization",
+    "load_param_into_net": "morel.train.serialization", "load_checkpoint_async": "morel.train.serialization",
+    "export": "morel.train.serialization", "load": "morel.train.serialization",
+    "Model": "morel.train", "run_check": "morel.run_check",
+    "jit": "morel.common.api", "ms_function": "morel.common.api", "_no_grad": "morel.common.api",
+    "jit_class": "morel.common.api", "pynative_synchronize": "morel.common.api",
+}
+_MODULES = ("amp", "api", "boost", "common", "communication", "dataset", "experimental", "hal", "mint", "mindrecord", "nn", "numpy",
+            "ops", "parallel", "profiler", "rewrite", "runtime", "scipy", "train", "utils", "multiprocessing", "context")
+__all__ = ["Tensor", "tensor", *_dtype_names, *(name for name in _LAZY if not name.startswith("_"))]
+
+
+def __getattr__(name):
+    import importlib
+    home = _LAZY.get(name)
+    if home == "morel" or name in _MODULES:
+        try:
+            return importlib.import_module(f"morel.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"morel.{name}":
+                raise
+            raise AttributeError(f"module 'morel' has no attribute '{name}'") from None
+    if home is None:
+        raise AttributeError(f"module 'morel' has no attribute '{name}'")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY, *_MODULES})

@@ -1,0 +1,93 @@
+"""Makes ``import mindspore`` mean Morel, in this process, from the moment this module is imported.
+
+`python -m morel script.py` uses it; so may tests (``pytest -p morel.alias``). Nothing else imports it.
+"""
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import types
+
+import morel
+
+__all__ = ["install", "MINDSPORE_VERSION"]
+
+MINDSPORE_VERSION = "2.8.0"  # whose API this is; scripts compare with it
+_NAME = "mindspore"
+# Modules of MindSpore whose content lies under another name here.
+_MOVED = {
+    "mindspore.train.amp": "morel.amp",
+}
+
+
+def _home(name):
+    return _MOVED.get(name) or "morel" + name[len(_NAME):]
+
+
+class _Root(types.ModuleType):
+    """The module `mindspore`: all names of `morel`, and MindSpore's version."""
+
+    def __getattr__(self, name):
+        try:
+            return getattr(morel, name)
+        except AttributeError:
+            raise AttributeError(f"module 'mindspore' has no attribute '{name}' in Morel") from None
+
+    def __dir__(self):
+        return sorted({*types.ModuleType.__dir__(self), *dir(morel)})
+
+
+def _make_root():
+    root = _Root(_NAME, morel.__doc__)
+    root.__version__ = MINDSPORE_VERSION
+    root.__file__ = morel.__file__
+    return root
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds mindspore.x.y as the module object of morel.x.y: there is one of each class, whatever name it is imported by."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name == _NAME:
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        if not name.startswith(_NAME + "."):
+            return None
+        try:
+            found = importlib.util.find_spec(_home(name))
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=found.submodule_search_locations is not None)
+
+    def create_module(self, spec):
+        if spec.name == _NAME:
+            return _make_root()
+        module = importlib.import_module(_home(spec.name))
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module):
+        # The import system has put the alias's spec into the module; its own one names it rightly.
+        if isinstance(module, _Root):
+            return
+        state = module.__spec__.loader_state
+        if state is not None:
+            module.__spec__ = state
+
+
+def install():
+    """Puts Morel in the place of MindSpore; a MindSpore that is imported already is an error.
+
+    Raises:
+        ImportError: the real MindSpore has been imported before.
+    """
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
+    if _NAME in sys.modules:
+        raise ImportError("mindspore has been imported already; import morel.alias first.")
+    sys.meta_path.insert(0, _Finder())
+
+
+install()

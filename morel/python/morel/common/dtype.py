@@ -1,0 +1,65 @@
+"""Element types under their MindSpore names, and conversions from and to NumPy and Python types."""
+from morel import _core
+from morel._core import DType
+
+(bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64,
+ complex128) = _core.dtypes
+byte, short, intc, intp, half, single, double = int8, int16, int32, int64, float16, float32, float64
+ubyte, ushort, uintc, uintp = uint8, uint16, uint32, uint64
+int_, uint, float_, number = int64, uint64, float64, (int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16,
+                                                      bfloat16, float32, float64, complex64, complex128)
+number_type = number
+int_type = (int8, int16, int32, int64)
+uint_type = (uint8, uint16, uint32, uint64)
+float_type = (float16, bfloat16, float32, float64)
+complex_type = (complex64, complex128)
+all_types = _core.dtypes
+
+
+def dtype_to_nptype(type_):
+    """The NumPy type of a dtype. bfloat16 has none: TypeError."""
+    import numpy
+    if type_ == bfloat16:
+        raise TypeError("NumPy has no bfloat16.")
+    return numpy.dtype(_numpy_name(type_)).type
+
+
+def _numpy_name(type_):
+    return "bool" if type_ == bool_ else str(type_).lower()
+
+
+def dtype_to_pytype(type_):
+    """bool, int, float or complex."""
+    if type_ == bool_:
+        return bool
+    if type_ in int_type or type_ in uint_type:
+        return int
+    return complex if type_ in complex_type else float
+
+
+def pytype_to_dtype(obj):
+    """The dtype of a Python or NumPy type: float -> float32, int -> int64."""
+    return _core.as_dtype(obj)
+
+
+def get_py_obj_dtype(obj):
+    """The dtype that a Python number would have as a tensor."""
+    return _core.as_dtype(type(obj))
+
+
+def dtype_to_string(type_):
+    """Its name: "Float32"."""
+    return str(type_)
+
+
+def issubclass_(type_, dtype):
+    """Whether ``type_`` is ``dtype``, or one of a group such as ``float_type``."""
+    return type_ in dtype if isinstance(dtype, (tuple, list)) else type_ == dtype
+
+
+Type = DType
+_NAMES = ("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
+          "float64", "complex64", "complex128", "byte", "short", "intc", "intp", "half", "single", "double", "ubyte", "ushort",
+          "uintc", "uintp", "int_", "uint", "float_", "number")
+__all__ = [*_NAMES, "Type", "DType", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype", "get_py_obj_dtype",
+           "dtype_to_string", "issubclass_", "number_type", "int_type", "uint_type", "float_type", "complex_type"]

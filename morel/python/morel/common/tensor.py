@@ -1,0 +1,298 @@
+"""What the Tensor type has in Python: construction, conversions, printing, and its methods from api/tensor.toml."""
+from morel import _core
+from morel._core import Tensor
+from morel.api import load_table, make_operator
+
+__all__ = ["Tensor", "tensor"]
+
+
+def _from_data(data, dtype):
+    """A new tensor with its own memory from Python numbers, nested sequences, arrays or tensors."""
+    if isinstance(data, Tensor):
+        return _cast(data, dtype) if dtype is not None and dtype != data.dtype else data.clone()
+    if isinstance(data, bool):
+        return _full((), data, dtype or _core.dtypes[0])
+    if isinstance(data, (int, float, complex)):
+        if dtype is None:
+            dtype = _core.dtype_named({int: "Int64", float: "Float32", complex: "Complex64"}[_number_kind(data)])
+        return _full((), data, dtype)
+    import numpy
+    if isinstance(data, numpy.ndarray) or hasattr(data, "__array__"):
+        array = numpy.asarray(data)
+    elif isinstance(data, (list, tuple)):
+        array = _from_sequence(data)
+    else:
+        raise TypeError("For Tensor, the input_data must be one of ['Tensor', 'ndarray', 'str', 'list', 'tuple', 'float', 'int', 'bool', "
+                        f"'complex', 'bytes'], but got {data} with type {type(data).__name__}.")
+    if array.dtype.kind not in "biufc" and str(array.dtype) != "bfloat16":
+        raise TypeError(f"For Tensor, input_data of dtype {array.dtype} is not supported: it must be boolean or a number.")
+    if str(array.dtype) == "bfloat16":
+        found = _core.from_numpy(numpy.array(array, dtype=numpy.float32))
+        return _cast(found, dtype or _core.dtype_named("BFloat16"))
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    found = _core.from_numpy(numpy.array(array, order="C"))
+    return found if dtype is None or dtype == found.dtype else _cast(found, dtype)
+
+
+def _number_kind(data):
+    for kind in (int, float):
+        if isinstance(data, kind):
+            return kind
+    return complex
+
+
+def _from_sequence(data):
+    """Nested numbers and tensors as an array; Python floats are float32, as in MindSpore."""
+    import numpy
+
+    def plain(item):
+        if isinstance(item, (list, tuple)):
+            return [plain(part) for part in item]
+        return item.asnumpy() if isinstance(item, Tensor) else item
+
+    def has_array(item):
+        return any(has_array(part) for part in item) if isinstance(item, (list, tuple)) else hasattr(item, "dtype")
+
+    try:
+        array = numpy.array(plain(data))
+    except ValueError as error:
+        raise ValueError("For Tensor, the input_data is a sequence whose items differ in shape, or hold no numbers.") from error
+    if array.dtype == numpy.float64 and not has_array(data):
+        return array.astype(numpy.float32)
+    if array.dtype == numpy.complex128 and not has_array(data):
+        return array.astype(numpy.complex64)
+    return array
+
+
+_full = make_operator("full", "full")
+_cast = make_operator("cast", "cast")
+
+
+def _init(self, input_data=None, dtype=None, shape=None, init=None, const_arg=False, device=None):
+    """Makes a tensor.
+
+    Args:
+        input_data (Tensor, numpy.ndarray, number, list, tuple): the values. Floats of Python become float32, ints int64.
+        dtype (DType, optional): element type; by default that of the values.
+        shape (int, tuple, optional): with ``init``: the sizes.
+        init (Initializer, optional): fills the tensor when ``init_data()`` is called.
+        const_arg (bool): whether graph mode treats it as a constant when it is an argument.
+        device (str, optional): where it lies; "CPU".
+    Raises:
+        TypeError: values that are no numbers. ValueError: ragged sequences.
+    """
+    if _core.is_initialized(self):
+        return
+    if dtype is not None and not isinstance(dtype, _core.DType):
+        dtype = _core.as_dtype(dtype)
+    if device is not None and not str(device).lower().startswith("cpu"):
+        raise ValueError(f"For 'Tensor', 'device' must be 'CPU', but got {device!r}.")
+    if init is not None:
+        if input_data is not None:
+            raise ValueError("For 'Tensor', 'input_data' and 'init' cannot both be given.")
+        if shape is None or dtype is None:
+            raise ValueError("For 'Tensor', 'dtype' and 'shape' must be given with 'init'.")
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        _core.init_tensor(self, _full(shape, 0, dtype))
+        self.init, self._const_arg = init, const_arg
+        return
+    if input_data is None:
+        if shape is None:
+            raise ValueError("For 'Tensor', one of 'input_data' and 'init' must be given.")
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        _core.init_tensor(self, _full(shape, 0, dtype or _core.dtype_named("Float32")))
+        return
+    _core.init_tensor(self, _from_data(input_data, dtype))
+    if const_arg:
+        self.const_arg = True
+
+
+def tensor(input_data=None, dtype=None, shape=None, init=None, const_arg=False):
+    """Makes a tensor; see :class:`Tensor`."""
+    return Tensor(input_data, dtype, shape, init, const_arg)
+
+
+def _asnumpy(self):
+    """The values as a numpy.ndarray over the same memory."""
+    return _core.to_numpy(self)
+
+
+def _array(self, dtype=None, copy=None):
+    array = self.asnumpy() if self.dtype != _core.dtype_named("BFloat16") else _cast(self, _core.dtype_named("Float32")).asnumpy()
+    if dtype is not None and array.dtype != dtype:
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def _tolist(self):
+    return self.__array__().tolist()
+
+
+def _format(self):
+    import numpy
+    array = self.__array__()
+    with numpy.printoptions(threshold=1000):
+        return str(array)
+
+
+def _repr(self):
+    import numpy
+    text = numpy.array2string(self.__array__(), separator=", ", prefix="       ")
+    return f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, value=\n{text})" if self.shape else \
+        f"Tensor(shape=[], dtype={self.dtype}, value= {text})"
+
+
+def _item(self, index=None):
+    """The value at ``index`` (flat, or a tuple) as a Python number; without index the tensor must have one element."""
+    if index is None:
+        return _core.item(self)
+    if isinstance(index, tuple):
+        return _core.item(self[index])
+    return _core.item(self.reshape((-1,))[index])
+
+
+def _iter(self):
+    if not self.shape:
+        raise TypeError("iteration over a tensor without axes")
+    return (self[position] for position in range(self.shape[0]))
+
+
+def _contains(self, element):
+    return bool((self == element).any())
+
+
+def _itemset(self, *args):
+    value = args[-1]
+    if len(args) == 1:
+        self[...] = value
+    elif isinstance(args[0], tuple):
+        self[args[0]] = value
+    else:
+        self.reshape((-1,))[args[0]] = value
+    return self
+
+
+def _assign_value(self, value):
+    """Copies the values of another tensor into this one."""
+    self.copy_(value)
+    return self
+
+
+def _deepcopy(self, memo):
+    copied = self.__class__.__new__(self.__class__)
+    memo[id(self)] = copied
+    _core.init_tensor(copied, _core.detach(self).clone())
+    from copy import deepcopy
+    for key, value in self.__dict__.items():
+        copied.__dict__[key] = deepcopy(value, memo)
+    return copied
+
+
+def _rebuild(kind, values, dtype, attributes):
+    made = kind.__new__(kind)
+    _core.init_tensor(made, _from_data(values, dtype))
+    made.__dict__.update(attributes)
+    return made
+
+
+def _reduce(self, _protocol=None):
+    return _rebuild, (type(self), self.__array__().copy(), self.dtype, dict(self.__dict__))
+
+
+def _astype(self, dtype, copy=True):
+    """The values converted to ``dtype``."""
+    dtype = _core.as_dtype(dtype)
+    return self if not copy and dtype == self.dtype else _cast(self, dtype)
+
+
+def _type(self, dtype=None):
+    return str(self.dtype) if dtype is None else _cast(self, _core.as_dtype(dtype))
+
+
+def _to(self, *args, **kwargs):
+    """Converts to a dtype and / or moves to a device ("CPU")."""
+    out = self
+    for arg in [*args, *kwargs.values()]:
+        if isinstance(arg, str) and arg.lower().startswith("cpu") or isinstance(arg, bool):
+            continue
+        out = _cast(out, arg.dtype if isinstance(arg, Tensor) else _core.as_dtype(arg))
+    return out
+
+
+def _register_hook(self, hook):
+    """Calls ``hook(grad)`` when this tensor's gradient is known; what it returns, unless None, takes its place."""
+    return _core.register_hook(self, hook)
+
+
+def _transpose(self, *axes):
+    """Axes permuted as given; reversed without arguments. With two integers on a higher rank: see swapaxes."""
+    if len(axes) == 1 and isinstance(axes[0], (tuple, list)):
+        axes = tuple(axes[0])
+    if not axes or axes == (None,):
+        axes = tuple(range(self.ndim))[::-1]
+    if len(axes) == 2 and self.ndim != 2:
+        return _swapaxes(self, *axes)
+    return _permute(self, axes)
+
+
+_permute = make_operator("permute", "permute")
+_swapaxes = make_operator("swapaxes", "swapaxes")
+
+
+def _view_of(cls, array):
+    """A tensor over the memory of a NumPy array (no copy)."""
+    return _core.from_numpy(array)
+
+
+def _stub_sync(self, *_args, **_kwargs):
+    """Values are always ready on the CPU: returns the tensor itself."""
+    return self
+
+
+_METHODS = {
+    "__init__": _init, "__array__": _array, "__str__": _format, "__repr__": _repr, "__iter__": _iter, "__contains__": _contains,
+    "__deepcopy__": _deepcopy, "__reduce_ex__": _reduce, "asnumpy": _asnumpy, "numpy": _asnumpy, "tolist": _tolist, "item": _item,
+    "itemset": _itemset, "assign_value": _assign_value, "astype": _astype, "type": _type, "to": _to, "register_hook": _register_hook,
+    "transpose": _transpose, "wait": _stub_sync, "init_check": lambda self: True, "get_bytes": lambda self: self.asnumpy().tobytes(),
+    "value": lambda self: self, "is_contiguous": lambda self: _core.is_contiguous(self), "stride": lambda self, dim=None: _stride(self, dim),
+    "storage_offset": lambda self: _core.offset(self), "data_ptr": lambda self: _core.data_ptr(self), "dim": lambda self: self.ndim,
+    "element_size": lambda self: self.itemsize, "numel": lambda self: self.size, "nelement": lambda self: self.size,
+    "is_floating_point": lambda self: self.dtype.is_floating_point, "is_complex": lambda self: self.dtype.is_complex,
+    "is_signed": lambda self: self.dtype.is_signed, "half": lambda self: _cast(self, _core.dtype_named("Float16")),
+    "float": lambda self: _cast(self, _core.dtype_named("Float32")), "double": lambda self: _cast(self, _core.dtype_named("Float64")),
+    "bfloat16": lambda self: _cast(self, _core.dtype_named("BFloat16")), "int": lambda self: _cast(self, _core.dtype_named("Int32")),
+    "long": lambda self: _cast(self, _core.dtype_named("Int64")), "short": lambda self: _cast(self, _core.dtype_named("Int16")),
+    "byte": lambda self: _cast(self, _core.dtype_named("UInt8")), "bool": lambda self: _cast(self, _core.dtype_named("Bool")),
+    "detach": lambda self: _core.detach(self), "from_numpy": classmethod(_view_of),
+    "set_const_arg": lambda self, const_arg=True: setattr(self, "const_arg", const_arg) or self,
+}
+
+
+def _stride(self, dim):
+    strides = tuple(step // self.itemsize for step in self._strides)
+    return strides if dim is None else strides[dim]
+
+
+_PROPERTIES = {
+    "strides": lambda self: self._strides,
+    "T": lambda self: self.transpose(),
+    "H": lambda self: self.swapaxes(-1, -2).conj(),
+    "mT": lambda self: self.swapaxes(-1, -2),
+    "device": lambda self: "CPU",
+    "has_init": lambda self: getattr(self, "init", None) is not None,
+}
+
+
+def _complete_type():
+    """Gives the C++ type its methods. Comparisons and arithmetic are slots of the type already."""
+    for name, method in _METHODS.items():
+        setattr(Tensor, name, method)
+    for name, getter in _PROPERTIES.items():
+        setattr(Tensor, name, property(getter))
+    for name, spec in load_table("tensor")["methods"].items():
+        setattr(Tensor, name, make_operator(name, spec))
+    Tensor.__module__ = "morel"
+
+
+_complete_type()

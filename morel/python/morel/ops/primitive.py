@@ -1,0 +1,98 @@
+"""Primitive classes: an operator whose attributes are given first and whose inputs are given at the call."""
+from morel import _core
+from morel.api import load_table, make_operator
+
+__all__ = ["Primitive", "find", "names"]
+
+_rows = None
+
+
+def _table():
+    global _rows
+    if _rows is None:
+        _rows = load_table("primitives")["primitives"]
+    return _rows
+
+
+class Primitive:
+    """Base class of all operators in class form.
+
+    Args:
+        name (str): name of the operator.
+    """
+
+    def __init__(self, name):
+        self.name = name
+        self.attrs = {}
+
+    def add_prim_attr(self, name, value):
+        """Keeps an attribute; returns the primitive."""
+        self.attrs[name] = value
+        return self
+
+    def set_device(self, device_target):
+        """Only "CPU"."""
+        if device_target != "CPU":
+            raise ValueError(f"For 'Primitive', 'device_target' must be 'CPU', but got {device_target!r}.")
+        return self
+
+    def set_stage(self, stage):
+        """Pipeline stage; kept as an attribute."""
+        return self.add_prim_attr("stage", stage)
+
+    def shard(self, in_strategy=None, out_strategy=None):
+        """Keeps the sharding strategy for parallel training."""
+        return self.add_prim_attr("in_strategy", in_strategy).add_prim_attr("out_strategy", out_strategy)
+
+    def recompute(self, mode=True):
+        """Marks the operator for recomputation in graph mode."""
+        return self.add_prim_attr("recompute", mode)
+
+    def __repr__(self):
+        return f"Prim[{self.name}]<{', '.join(f'{key}={value}' for key, value in self.attrs.items())}>"
+
+
+def _make_class(name, spec):
+    operator, _, rest = spec.partition("(")
+    signature, _, fixed = rest.rpartition(")")
+    attrs_text, bar, inputs_text = signature.partition("|")
+    if not bar:
+        attrs_text, inputs_text = "", attrs_text
+    attributes = _core.describe_signature(operator.strip(), attrs_text)
+    keyword_part = f", *, {attrs_text}" if attrs_text.strip() else ""
+    call_spec = f"{operator}({inputs_text}{keyword_part}){fixed}"
+    operation = make_operator(name, call_spec)
+
+    def __init__(self, *args, **kwargs):
+        Primitive.__init__(self, name)
+        if len(args) > len(attributes):
+            raise TypeError(f"For '{name}', at most {len(attributes)} attributes are taken, but got {len(args)}.")
+        values = {row[0]: value for row, value in zip(attributes, args)}
+        for key, value in kwargs.items():
+            if key not in {row[0] for row in attributes}:
+                raise TypeError(f"For '{name}', got an unexpected keyword argument '{key}'.")
+            values[key] = value
+        for row in attributes:
+            if row[0] not in values and not row[1]:
+                raise TypeError(f"For '{name}', the attribute '{row[0]}' is missing.")
+        self.attrs = {row[0]: values.get(row[0], row[2]) for row in attributes}
+        self.__dict__.update(self.attrs)
+        self._given = values
+
+    def __call__(self, *inputs):
+        return operation(*inputs, **self._given)
+
+    return type(name, (Primitive,), {"__init__": __init__, "__call__": __call__, "__doc__": operation.__doc__, "__module__": "morel.ops"})
+
+
+def find(name):
+    """The Primitive class called ``name``, or None."""
+    if name == "Primitive":
+        return Primitive
+    spec = _table().get(name)
+    return None if spec is None else _make_class(name, spec)
+
+
+def names():
+    """All Primitive names."""
+    return ["Primitive", *_table()]

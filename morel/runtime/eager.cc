@@ -1,0 +1,193 @@
+#include "morel/runtime/eager.h"
+
+#include <atomic>
+#include <vector>
+
+#include "morel/kernels/table.h"
+#include "morel/runtime/tape.h"
+#include "morel/tensor/generator.h"
+
+namespace morel {
+namespace {
+
+bool any_requires_grad(std::span<const Value> args) {
+  for (const Value& arg : args) {
+    if (arg.is_tensor()) {
+      if (requires_grad(arg.tensor_impl())) return true;
+    } else if (arg.is_list()) {
+      if (any_requires_grad(arg.list())) return true;
+    }
+  }
+  return false;
+}
+
+[[noreturn]] void wrong_argument(const OpDef& op, const ArgSpec& spec, const Value& value) {
+  raise(ErrorKind::Type, "For '", display_name(op), "', '", spec.name, "' must be ", spec.type_text, ", but got ", to_string(value));
+}
+
+// Fills in defaults and checks the kind of every argument.
+void complete(const OpDef& op, std::span<const Value> given, Args& args) {
+  const Schema& schema = op.schema;
+  MOREL_CHECK(given.size() <= schema.size(), Type, "For '", display_name(op), "', at most ", schema.size(), " arguments are taken, but got ",
+              given.size());
+  for (size_t i = 0; i < schema.size(); ++i) {
+    const ArgSpec& spec = schema.args[i];
+    if (i < given.size()) {
+      if (!accepts(spec, given[i])) wrong_argument(op, spec, given[i]);
+      args.push_back(given[i]);
+    } else {
+      MOREL_CHECK(spec.has_default, Type, "For '", display_name(op), "', the argument '", spec.name, "' is missing");
+      args.push_back(spec.default_value);
+    }
+    if ((spec.kinds & kRng) && args.back().is_none()) args.back() = default_generator().next();
+  }
+}
+
+// A view of `input`, known to the tape as one.
+Tensor view_of(const Tensor& input, Layout layout) {
+  Tensor out = input.with_layout(std::move(layout));
+  if (grad_depth() > 0) {
+    out->base = input->base ? input->base : input.impl();
+    out->grad_version = out->storage->version();
+  }
+  return out;
+}
+
+Tensor execute_view(const OpDef& op, std::span<const Value> args) {
+  const Tensor input = args[0].tensor();
+  const ArgView view(op, args);
+  std::optional<Layout> layout = op.view(view, input->layout);
+  if (layout) return view_of(input, std::move(*layout));
+  const Tensor copy = contiguous(input);
+  return copy.with_layout(*op.view(view, copy->layout));
+}
+
+Values execute_views(const OpDef& op, std::span<const Value> args) {
+  const Tensor input = args[0].tensor();
+  Values outs;
+  for (Layout& layout : op.views(ArgView(op, args), input->layout)) outs.push_back(view_of(input, std::move(layout)));
+  return outs;
+}
+
+Values execute_kernel(const OpDef& op, std::span<const Value> args) {
+  static std::vector<std::atomic<KernelFn>> table(registry().ops().size());
+  std::atomic<KernelFn>& slot = table[static_cast<size_t>(op.id)];
+  KernelFn kernel = slot.load(std::memory_order_relaxed);
+  if (!kernel) {
+    kernel = find_kernel(op.name);
+    MOREL_CHECK(kernel, Internal, "operator ", op.name, " has no kernel in the table");
+    slot.store(kernel, std::memory_order_relaxed);
+  }
+  if (op.has(kInPlace)) {
+    if (op.infer) op.infer(ArgView(op, args));  // for its checks
+    kernel({args, {}});
+    return {args[0]};
+  }
+  SmallVector<Tensor, 2> outs;
+  if (op.has(kInPlace)) {
+    outs.push_back(args[0].tensor());
+    kernel({args, {outs.data(), 1}});
+    return {args[0]};
+  }
+  const Types types = op.data_dependent ? Types() : op.infer(ArgView(op, args));
+  outs.resize(static_cast<size_t>(op.data_dependent));  // allocated by the kernel
+  for (const Type& type : types) outs.push_back(Tensor::empty(type.shape, type.dtype));
+  kernel({args, {outs.data(), outs.size()}});
+  Values out;
+  for (Tensor& tensor : outs) out.push_back(std::move(tensor));
+  return out;
+}
+
+Values compose(const OpDef& op, std::span<const Value> args) {
+  const Syms results = op.compose(Call(EagerBuilder::instance(), op, args));
+  Values out;
+  for (const Sym& result : results) {
+    // A rule may return a number or pass an argument through.
+    out.push_back(result.value().is_number() ? Value(call("full", {Ints{}, result.value()})[0]) : result.value());
+  }
+  return out;
+}
+
+}  // namespace
+
+EagerBuilder& EagerBuilder::instance() {
+  static EagerBuilder builder;
+  return builder;
+}
+
+Values EagerBuilder::emit(const OpDef& op, std::span<const Value> args) { return call_op(op, args); }
+
+Values execute(const OpDef& op, std::span<const Value> args) {
+  if (op.loop) return {execute_elementwise(op, args)};
+  if (op.view) return {execute_view(op, args)};
+  if (op.views) return execute_views(op, args);
+  if (op.reduce) return {execute_reduce(op, args)};
+  if (op.rows) return execute_rows(op, args);
+  if (op.kernel) return execute_kernel(op, args);
+  return compose(op, args);
+}
+
+Values call_op(const OpDef& op, std::span<const Value> given) {
+  Args args;
+  complete(op, given, args);
+  const std::span<const Value> all(args.data(), args.size());
+  const bool track = grad_depth() > 0 && !op.has(kNoGrad) && any_requires_grad(all);
+  if (!track) {
+    const GradDepth pause(op.has(kNoGrad) ? 0 : grad_depth());
+    Values outs = execute(op, all);
+    if (op.has(kInPlace)) mark_changed(args[0].tensor());
+    return outs;
+  }
+  if (op.compose && !op.grad) return compose(op, all);
+  Values outs;
+  {
+    const GradDepth pause(op.compose ? 0 : grad_depth());
+    outs = execute(op, all);
+  }
+  if (op.has(kInPlace)) {
+    record_in_place(op, all, args[0].tensor());
+  } else {
+    record(op, all, {outs.data(), outs.size()});
+  }
+  return outs;
+}
+
+Tensor call_in_place(const OpDef& op, std::span<const Value> given) {
+  Args args;
+  complete(op, given, args);
+  const Tensor target = args[0].tensor();
+  const std::span<const Value> all(args.data(), args.size());
+  const bool track = grad_depth() > 0 && any_requires_grad(all);
+  Args recorded(args);
+  // The gradient rule may read what is overwritten now.
+  if (track && op.saves.args & 1) {
+    const Tensor original = execute(find_op("clone"), {&args[0], 1})[0].tensor();
+    original->grad = target->grad;
+    recorded[0] = original;
+  }
+  Value result;
+  {
+    const GradDepth pause(0);
+    result = execute(op, all)[0];
+  }
+  MOREL_CHECK(result.tensor().shape() == target.shape(), Value, "For '", display_name(op), "' in place, the result has shape ",
+              to_string(result.tensor().shape()), " but the tensor it is written to has ", to_string(target.shape()));
+  const DType from = result.tensor().dtype(), to = target.dtype();
+  MOREL_CHECK(promote(from, to) == to || (is_float(from) && is_float(to)), Type, "For '", display_name(op), "' in place, the result has dtype ",
+              info(from).name, ", which does not fit into a tensor of ", info(to).name);
+  copy_into(target, result.tensor());
+  if (track && !op.has(kNoGrad)) {
+    record_in_place(op, {recorded.data(), recorded.size()}, target);
+  } else {
+    mark_changed(target);
+  }
+  return target;
+}
+
+Values call(std::string_view name, std::initializer_list<Value> args) {
+  const OpDef* op = registry().find(name);
+  MOREL_CHECK(op, Attribute, "there is no operator '", name, "'");
+  return call_op(*op, {args.begin(), args.size()});
+}
+
+}  // namespace morel

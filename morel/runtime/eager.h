@@ -1,0 +1,37 @@
+// Eager execution: runs an operator now, on the device of its inputs, and records it on the tape where a gradient is wanted.
+#pragma once
+
+#include "morel/ops/registry.h"
+
+namespace morel {
+
+// The builder that runs.
+class EagerBuilder final : public Builder {
+ public:
+  Values emit(const OpDef& op, std::span<const Value> args) override;
+  static EagerBuilder& instance();
+};
+
+// One call: fills in defaults, checks kinds, passes the active dispatch layers, runs, records. `args` may lack trailing
+// arguments that have defaults.
+Values call_op(const OpDef& op, std::span<const Value> args);
+// In-place form of an out-of-place operator: the result goes into argument 0, whose shape and dtype stay. Returns argument 0.
+Tensor call_in_place(const OpDef& op, std::span<const Value> args);
+// Same for C++ users by name: call("matmul", {x, y}).
+Values call(std::string_view name, std::initializer_list<Value> args);
+
+// Runs without recording; arguments complete and checked.
+Values execute(const OpDef& op, std::span<const Value> args);
+
+// Contiguous copy of a tensor (itself when it is contiguous already); conversion to another dtype. Not recorded.
+Tensor contiguous(const Tensor& tensor);
+Tensor convert(const Tensor& tensor, DType dtype);
+// Copies (and converts) the elements of `source` into `target`, broadcasting. Not recorded, the version stays.
+void copy_into(const Tensor& target, const Tensor& source);
+
+// -- executors of the kinds of rules (elementwise.cc, reduce.cc, rows.cc) --
+Tensor execute_elementwise(const OpDef& op, std::span<const Value> args);
+Tensor execute_reduce(const OpDef& op, std::span<const Value> args);
+Values execute_rows(const OpDef& op, std::span<const Value> args);
+
+}  // namespace morel

@@ -1,0 +1,295 @@
+#include "morel/runtime/tape.h"
+
+#include <atomic>
+
+#include "morel/runtime/eager.h"
+
+namespace morel {
+namespace {
+
+thread_local int depth = 0;
+std::atomic<uint64_t> next_sequence{1};
+
+// Stands for an argument that the gradient rule does not read: its type alone.
+class TypeOnly final : public TypedNode {
+ public:
+  explicit TypeOnly(Type type) : type_(std::move(type)) {}
+  const Type& type(uint32_t) const override { return type_; }
+
+ private:
+  Type type_;
+};
+
+// A place to differentiate at; passes the cotangent on to outer scopes.
+class PlaceNode final : public TapeNode {
+ public:
+  Values backward(std::span<const Value> cotangents, std::span<const char>) override {
+    return edges.empty() ? Values{} : Values{cotangents[0]};
+  }
+  std::string_view name() const override { return "input"; }
+};
+
+class FunctionNode final : public TapeNode {
+ public:
+  FunctionNode(std::string name, std::function<Values(std::span<const Value>)> fn) : name_(std::move(name)), fn_(std::move(fn)) {}
+  Values backward(std::span<const Value> cotangents, std::span<const char>) override {
+    MOREL_CHECK(fn_, Runtime, "the tape was used for a gradient already and is gone; keep the graph to use it twice");
+    return fn_(cotangents);
+  }
+  void release_saved() override { fn_ = nullptr; }
+  std::string_view name() const override { return name_; }
+
+ private:
+  std::string name_;
+  std::function<Values(std::span<const Value>)> fn_;
+};
+
+struct SavedVersion {
+  const Storage* storage;
+  uint32_t version;
+};
+
+// One call of an operator.
+class OpNode final : public TapeNode {
+ public:
+  OpNode(const OpDef& op, std::span<const Value> args, std::span<const Value> outs);
+  Values backward(std::span<const Value> cotangents, std::span<const char> needs) override;
+  void release_saved() override {
+    args_.clear();
+    outs_.clear();
+    versions_.clear();
+    released_ = true;
+  }
+  std::string_view name() const override { return op_.name; }
+
+ private:
+  void add_edge(const Value& arg);
+  Value keep(const Value& arg, bool saved);
+  void check_versions() const;
+
+  const OpDef& op_;
+  Args args_;
+  Values outs_;
+  Types out_types_;
+  SmallVector<SavedVersion, 3> versions_;
+  bool released_ = false;
+};
+
+Edge edge_of(const TensorImpl* tensor) {
+  if (!tensor->grad.node) return {};
+  return {Ref<TapeNode>(static_cast<TapeNode*>(tensor->grad.node.get())), tensor->grad.output};
+}
+
+void link(TensorImpl* tensor, TapeNode* node, int32_t output) {
+  tensor->grad = {Ref<RefCounted>(node), output};
+  tensor->grad_version = tensor->storage->version();
+}
+
+// A view whose storage was changed in place through another tensor: its gradient comes from the base now.
+void refresh(TensorImpl* view) {
+  if (!view->base || view->grad_version == view->storage->version()) return;
+  TensorImpl* base = view->base.get();
+  view->grad = {};
+  view->grad_version = view->storage->version();
+  if (!base->grad.node) return;
+  const Value args[] = {Tensor(view->base), Ints(view->layout.shape), Ints(view->layout.strides), view->layout.offset - base->layout.offset};
+  Value out = Tensor(Ref<TensorImpl>(view));
+  record(find_op("as_strided"), args, {&out, 1});
+}
+
+Tensor alias(const Tensor& tensor) { return tensor.with_layout(tensor->layout); }
+
+OpNode::OpNode(const OpDef& op, std::span<const Value> args, std::span<const Value> outs) : op_(op) {
+  sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  for (size_t i = 0; i < args.size(); ++i) {
+    add_edge(args[i]);
+    args_.push_back(keep(args[i], op.saves.args >> i & 1));
+  }
+  num_outputs = static_cast<int32_t>(outs.size());
+  for (size_t i = 0; i < outs.size(); ++i) {
+    const Tensor out = outs[i].tensor();
+    out_types_.push_back(Type{out.dtype(), out.shape()});
+    // The link from an output to its node would be a cycle, so an unlinked alias is kept.
+    outs_.push_back(op.saves.outs >> i & 1 ? keep(alias(out), true) : Value());
+  }
+}
+
+void OpNode::add_edge(const Value& arg) {
+  if (arg.is_tensor()) {
+    edges.push_back(edge_of(arg.tensor_impl()));
+  } else if (arg.is_list()) {
+    for (const Value& item : arg.list()) add_edge(item);
+  }
+}
+
+Value OpNode::keep(const Value& arg, bool saved) {
+  if (arg.is_list()) {
+    Value::List list;
+    for (const Value& item : arg.list()) list.push_back(keep(item, saved));
+    return Value(std::move(list));
+  }
+  if (!arg.is_tensor()) return arg;
+  const TensorImpl* impl = arg.tensor_impl();
+  if (!saved) return Value(Ref<RefCounted>(new TypeOnly({impl->dtype, impl->layout.shape})), 0);
+  versions_.push_back({impl->storage.get(), impl->storage->version()});
+  return arg;
+}
+
+void OpNode::check_versions() const {
+  for (const SavedVersion& saved : versions_)
+    MOREL_CHECK(saved.storage->version() == saved.version, Runtime, "For '", display_name(op_),
+                "', a tensor that its gradient needs was changed in place after the call (version ", saved.storage->version(), ", expected ",
+                saved.version, "); use the out-of-place operator or copy the tensor first");
+}
+
+// Whether a kept argument stands for a tensor, which has an edge.
+bool has_edge(const Value& arg) { return arg.is_tensor() || arg.tag() == Value::Tag::Node; }
+
+// Sums a gradient over the axes along which its argument was broadcast, and gives it the argument's dtype.
+Sym fit(const Sym& grad, const Value& arg, bool broadcast) {
+  if (!grad) return grad;
+  Sym out = grad;
+  if (broadcast && out.shape() != shape_of(arg)) out = out.builder()("sum_to", out, Ints(shape_of(arg)));
+  const DType dtype = dtype_of_value(arg);
+  if (out.dtype() != dtype) out = out.builder()("cast", out, dtype);
+  return out;
+}
+
+Values OpNode::backward(std::span<const Value> cotangents, std::span<const char> needs) {
+  MOREL_CHECK(!released_, Runtime, "the tape was used for a gradient already and is gone; keep the graph to use it twice");
+  check_versions();
+  Values outs;
+  for (size_t i = 0; i < outs_.size(); ++i) {
+    if (outs_[i].is_tensor() && depth > 0) {
+      const Tensor out = alias(outs_[i].tensor());
+      link(out.get(), this, static_cast<int32_t>(i));
+      outs.push_back(out);
+    } else {
+      outs.push_back(outs_[i]);
+    }
+  }
+  uint32_t wanted = 0;
+  size_t edge = 0;
+  for (size_t i = 0; i < args_.size(); ++i) {
+    if (has_edge(args_[i])) {
+      if (needs[edge++]) wanted |= 1u << i;
+    } else if (args_[i].is_list()) {
+      for (const Value& item : args_[i].list())
+        if (has_edge(item) && needs[edge++]) wanted |= 1u << i;
+    }
+  }
+  Builder& builder = EagerBuilder::instance();
+  const GradCall call(builder, op_, args_, outs, out_types_, cotangents, wanted);
+  const Syms grads = op_.grad(call);
+  const bool broadcast = op_.has(kBroadcast);
+  Values out;
+  for (size_t i = 0; i < args_.size(); ++i) {
+    const Sym grad = i < grads.size() && wanted >> i & 1 ? grads[i] : Sym();
+    if (args_[i].is_list()) {
+      for (size_t k = 0; k < args_[i].list().size(); ++k)
+        if (has_edge(args_[i].list()[k])) out.push_back(grad ? fit(grad.item(k), args_[i].list()[k], broadcast).value() : Value());
+    } else if (has_edge(args_[i])) {
+      out.push_back(fit(grad, args_[i], broadcast).value());
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+// -- scopes --
+
+int grad_depth() { return depth; }
+int set_grad_depth(int value) { return std::exchange(depth, value); }
+GradScope::GradScope() { ++depth; }
+GradScope::~GradScope() { --depth; }
+GradDepth::GradDepth(int value) : saved_(depth) { depth = value; }
+GradDepth::~GradDepth() { depth = saved_; }
+
+bool requires_grad(const TensorImpl* tensor) {
+  if (tensor->base && tensor->grad_version != tensor->storage->version()) refresh(const_cast<TensorImpl*>(tensor));
+  return static_cast<bool>(tensor->grad.node);
+}
+
+Tensor make_input(const Tensor& tensor) {
+  const Tensor out = alias(tensor);
+  auto node = make_ref<PlaceNode>();
+  node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  if (depth > 0 && requires_grad(tensor.get())) node->edges.push_back(edge_of(tensor.get()));
+  link(out.get(), node.get(), 0);
+  return out;
+}
+
+bool make_leaf(const Tensor& tensor) {
+  if (tensor->grad.node) return false;
+  auto node = make_ref<PlaceNode>();
+  node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  link(tensor.get(), node.get(), 0);
+  if (tensor->extra) {  // hooks that outlive scopes
+    const auto* hooks = static_cast<const Boxed<std::vector<std::shared_ptr<GradHook>>>*>(tensor->extra.get());
+    for (const auto& hook : hooks->value) node->hooks.emplace_back(0, hook);
+  }
+  return true;
+}
+
+void clear_leaf(const Tensor& tensor) { tensor->grad = {}; }
+
+Tensor detach(const Tensor& tensor) { return alias(tensor); }
+
+// -- recording --
+
+void record(const OpDef& op, std::span<const Value> args, std::span<Value> outs) {
+  auto node = make_ref<OpNode>(op, args, outs);
+  for (size_t i = 0; i < outs.size(); ++i) {
+    TensorImpl* out = outs[i].tensor_impl();
+    if (is_differentiable(out->dtype)) link(out, node.get(), static_cast<int32_t>(i));
+  }
+}
+
+void mark_changed(const Tensor& target) {
+  target->storage->bump_version();
+  target->grad_version = target->storage->version();
+  if (!target->base) return;
+  TensorImpl* base = target->base.get();
+  if (!base->grad.node) base->grad_version = base->storage->version();
+}
+
+void record_in_place(const OpDef& op, std::span<const Value> args, const Tensor& target) {
+  target->storage->bump_version();
+  Value out = target;
+  record(op, args, {&out, 1});
+  if (!target->base) return;
+  // base = as_strided_scatter(base, target): the data is there already, only the link changes.
+  TensorImpl* base = target->base.get();
+  const Value scatter[] = {Tensor(target->base), target, Ints(target->layout.shape), Ints(target->layout.strides),
+                           target->layout.offset - base->layout.offset};
+  Value result = Tensor(target->base);
+  record(find_op("as_strided_scatter"), scatter, {&result, 1});
+}
+
+void record_function(std::string name, std::span<const Tensor> inputs, std::span<Tensor> outs,
+                     std::function<Values(std::span<const Value>)> backward) {
+  auto node = make_ref<FunctionNode>(std::move(name), std::move(backward));
+  node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  node->num_outputs = static_cast<int32_t>(outs.size());
+  for (const Tensor& input : inputs) node->edges.push_back(input ? edge_of(input.get()) : Edge{});
+  for (size_t i = 0; i < outs.size(); ++i) link(outs[i].get(), node.get(), static_cast<int32_t>(i));
+}
+
+void add_hook(const Tensor& tensor, std::shared_ptr<GradHook> hook) {
+  using Hooks = Boxed<std::vector<std::shared_ptr<GradHook>>>;
+  if (tensor->is_parameter || !tensor->grad.node) {
+    if (!tensor->extra) tensor->extra = Ref<RefCounted>(new Hooks({}));
+    static_cast<Hooks*>(tensor->extra.get())->value.push_back(hook);
+  }
+  if (tensor->grad.node) static_cast<TapeNode*>(tensor->grad.node.get())->hooks.emplace_back(tensor->grad.output, std::move(hook));
+}
+
+void remove_hook(const Tensor& tensor, const std::shared_ptr<GradHook>& hook) {
+  using Hooks = Boxed<std::vector<std::shared_ptr<GradHook>>>;
+  if (tensor->extra) std::erase(static_cast<Hooks*>(tensor->extra.get())->value, hook);
+  if (tensor->grad.node)
+    std::erase_if(static_cast<TapeNode*>(tensor->grad.node.get())->hooks, [&](const auto& entry) { return entry.second == hook; });
+}
+
+}  // namespace morel

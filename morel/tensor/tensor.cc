@@ -1,0 +1,102 @@
+#include "morel/tensor/tensor.h"
+
+#include "morel/tensor/allocator.h"
+
+namespace morel {
+
+std::string to_string(Device device) { return cat("cpu:", static_cast<int>(device.index)); }
+
+Ref<Storage> Storage::allocate(size_t bytes) {
+  void* data = morel::allocate(bytes);
+  return make_ref<Storage>(data, bytes, Device{}, [](void* block, size_t size, void*) { deallocate(block, size); }, nullptr);
+}
+
+int64_t num_elements(const Shape& shape) {
+  int64_t count = 1;
+  for (const int64_t dim : shape)
+    MOREL_CHECK(!__builtin_mul_overflow(count, dim, &count), Value, "a tensor of shape ", to_string(shape), " is too large");
+  return count;
+}
+
+Strides contiguous_strides(const Shape& shape) {
+  Strides strides(shape.size(), 1);
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= shape[i] > 1 ? shape[i] : 1;
+  }
+  return strides;
+}
+
+std::string to_string(const Shape& shape) {
+  std::string out = "[";
+  for (size_t i = 0; i < shape.size(); ++i) out += (i ? "," : "") + std::to_string(shape[i]);
+  return out + "]";
+}
+
+std::string describe(DType dtype, const Shape& shape) { return std::string(info(dtype).short_name) + to_string(shape); }
+
+namespace {
+
+bool has_contiguous_strides(const Layout& layout) {
+  int64_t stride = 1;
+  for (size_t i = layout.shape.size(); i-- > 0;) {
+    if (layout.shape[i] == 0) return true;
+    if (layout.shape[i] == 1) continue;
+    if (layout.strides[i] != stride) return false;
+    stride *= layout.shape[i];
+  }
+  return true;
+}
+
+}  // namespace
+
+Tensor Tensor::from_storage(Ref<Storage> storage, Layout layout, DType dtype) {
+  auto impl = make_ref<TensorImpl>();
+  impl->storage = std::move(storage);
+  impl->size = num_elements(layout.shape);
+  impl->layout = std::move(layout);
+  impl->dtype = dtype;
+  impl->contiguous = has_contiguous_strides(impl->layout);
+  return Tensor(std::move(impl));
+}
+
+Tensor Tensor::empty(const Shape& shape, DType dtype) {
+  auto impl = make_ref<TensorImpl>();
+  impl->size = num_elements(shape);
+  impl->layout.shape = shape;
+  impl->layout.strides = contiguous_strides(shape);
+  impl->dtype = dtype;
+  int64_t bytes;
+  MOREL_CHECK(!__builtin_mul_overflow(impl->size, size_of(dtype), &bytes), Value, "a tensor ", describe(dtype, shape), " is too large");
+  impl->storage = Storage::allocate(static_cast<size_t>(bytes));
+  return Tensor(std::move(impl));
+}
+
+Tensor Tensor::empty_strided(const Shape& shape, const Strides& strides, DType dtype) {
+  int64_t last = 0;
+  for (size_t i = 0; i < shape.size(); ++i) last += (shape[i] - 1) * strides[i];
+  const int64_t extent = num_elements(shape) == 0 ? 0 : last + 1;
+  return from_storage(Storage::allocate(static_cast<size_t>(extent * size_of(dtype))), Layout{shape, strides, 0}, dtype);
+}
+
+Tensor Tensor::full(const Shape& shape, DType dtype, double value) {
+  Tensor out = empty(shape, dtype);
+  visit_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T element;
+    if constexpr (std::is_same_v<T, Float16>) {
+      element = to_float16(static_cast<float>(value));
+    } else if constexpr (std::is_same_v<T, BFloat16>) {
+      element = to_bfloat16(static_cast<float>(value));
+    } else {
+      element = static_cast<T>(value);
+    }
+    std::fill_n(out.as<T>(), out.size(), element);
+  });
+  return out;
+}
+
+Tensor Tensor::with_layout(Layout layout) const { return from_storage(impl_->storage, std::move(layout), impl_->dtype); }
+
+}  // namespace morel

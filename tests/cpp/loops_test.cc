@@ -1,0 +1,352 @@
+// The loop IR: builder, verifier, printer, and compiled C against the interpreter. The C compiler of the machine is called
+// at run time; where there is none, those tests are skipped.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "morel/base/error.h"
+#include "morel/loops/program.h"
+#include "morel/loops/rewrite.h"
+#include "tests/cpp/loops_compile.h"
+
+namespace morel::loops {
+namespace {
+
+// ------------------------------------------------------------------------------------------------ test programs
+
+template <class Rule>
+Program elementwise(const std::string& name, std::vector<DType> inputs, DType output, Rule rule) {
+  ProgramBuilder builder(name);
+  std::vector<Expr> args;
+  for (DType dtype : inputs) args.push_back(builder.input(dtype));
+  builder.store(builder.output(output), rule(args));
+  return builder.finish();
+}
+
+using Args = const std::vector<Expr>&;
+
+std::string suffix(DType dtype) { return "." + std::string(info(dtype).short_name); }
+
+Program softmax(DType dtype) {
+  ProgramBuilder builder("softmax" + suffix(dtype));
+  const Expr x = builder.input(dtype);
+  const int64_t out = builder.output(dtype);
+  const Expr largest = builder.max(x);
+  const Expr e = exp(x - largest);
+  const Expr total = builder.sum(e);
+  builder.store(out, e / total);
+  return builder.finish();
+}
+
+// Keeps the exponentials in the output between the passes.
+Program softmax_stored(DType dtype) {
+  ProgramBuilder builder("softmax_stored" + suffix(dtype));
+  const Expr x = builder.input(dtype);
+  const int64_t e = builder.output(dtype), out = builder.output(dtype);
+  const Expr stored = builder.store(e, exp(x - builder.max(x)));
+  builder.store(out, stored / builder.sum(stored));
+  return builder.finish();
+}
+
+Program layer_norm(DType dtype) {
+  ProgramBuilder builder("layer_norm" + suffix(dtype));
+  const Expr x = builder.input(dtype), gamma = builder.input(dtype), beta = builder.input(dtype);
+  const Expr epsilon = builder.param(compute_dtype(dtype));
+  const int64_t out = builder.output(dtype), mean_out = builder.output(DType::Float32);
+  const Expr length = cast(builder.row_length(), compute_dtype(dtype));
+  const Expr mean = builder.sum(x) / length;
+  const Expr difference = x - mean;
+  const Expr variance = builder.sum(difference * difference) / length;
+  const Expr scale = 1.0 / sqrt(variance + epsilon);
+  builder.store(out, difference * scale * gamma + beta);
+  builder.store_row(mean_out, cast(mean, DType::Float32));
+  return builder.finish();
+}
+
+Program reduction(ReduceOp op, DType dtype, ProgramKind kind) {
+  ProgramBuilder builder(std::string(kind == ProgramKind::Rows ? "rows_" : "columns_") + std::string(reduce_name(op)) + suffix(dtype), kind);
+  const Expr x = builder.input(dtype);
+  const Expr value = builder.reduce(op, x);
+  builder.store_row(builder.output(value.dtype() == compute_dtype(dtype) ? dtype : value.dtype()), value);
+  return builder.finish();
+}
+
+Program column_norm() {
+  ProgramBuilder builder("column_norm.f32", ProgramKind::Columns);
+  const Expr x = builder.input(DType::Float32);
+  const int64_t out = builder.output(DType::Float32), means = builder.output(DType::Float32);
+  const Expr length = cast(builder.row_length(), DType::Float32);
+  const Expr mean = builder.sum(x) / length;
+  const Expr variance = builder.sum((x - mean) * (x - mean)) / length;
+  builder.store(out, (x - mean) / sqrt(variance + 1e-5));
+  builder.store_row(means, mean);
+  return builder.finish();
+}
+
+void add_elementwise(std::vector<Program>& out) {
+  using D = DType;
+  for (D t : {D::Float32, D::Float64, D::Float16, D::BFloat16}) {
+    const std::string s = suffix(t);
+    out.push_back(elementwise("add" + s, {t, t}, t, [](Args a) { return a[0] + a[1]; }));
+    out.push_back(elementwise("gelu" + s, {t}, t, [](Args a) { return 0.5 * a[0] * (1.0 + erf(a[0] * 0.7071067811865476)); }));
+    out.push_back(elementwise("logaddexp" + s, {t, t}, t, [](Args a) {
+      const Expr m = max(a[0], a[1]);
+      return where(isinf(m), m, m + log1p(exp(-abs(a[0] - a[1]))));
+    }));
+    out.push_back(elementwise("less" + s, {t, t}, D::Bool, [](Args a) { return a[0] < a[1] || isnan(a[0]); }));
+    out.push_back(elementwise("select" + s, {D::Bool, t, t}, t, [](Args a) { return where(a[0], a[1], a[2]); }));
+    out.push_back(elementwise("division" + s, {t, t}, t, [](Args a) { return floor_div(a[0], a[1]) + mod(a[0], a[1]) * trunc_div(a[1], a[0]) - rem(a[0], a[1]); }));
+    out.push_back(elementwise("rounding" + s, {t}, t, [](Args a) { return floor(a[0]) + ceil(a[0]) * trunc(a[0]) - round(a[0]) + min(a[0], sqrt(abs(a[0]))); }));
+  }
+  for (D t : {D::Int8, D::Int16, D::Int32, D::Int64, D::UInt8, D::UInt16, D::UInt32, D::UInt64}) {
+    const std::string s = suffix(t);
+    out.push_back(elementwise("arithmetic" + s, {t, t}, t, [](Args a) { return (a[0] + a[1]) * a[0] - a[1] + abs(-a[0]); }));
+    out.push_back(elementwise("division" + s, {t, t}, t, [](Args a) {
+      return bit_xor(floor_div(a[0], a[1]), mod(a[0], a[1])) + bit_and(trunc_div(a[0], a[1]), bit_not(rem(a[0], a[1])));
+    }));
+    out.push_back(elementwise("shift" + s, {t, t}, t, [](Args a) { return bit_or(shl(a[0], a[1]), shr(a[0], a[1])) + pow(a[0], bit_and(a[1], constant(7.0, a[1].dtype()))); }));
+    out.push_back(elementwise("to_f32" + s, {t}, D::Float32, [](Args a) { return cast(a[0], D::Float32); }));
+    out.push_back(elementwise("compare" + s, {t, t}, D::Bool, [](Args a) { return logical_xor(a[0] <= a[1], a[0] != max(a[1], min(a[0], a[1]))); }));
+  }
+  for (D t : {D::Complex64, D::Complex128}) {
+    const std::string s = suffix(t);
+    out.push_back(elementwise("complex" + s, {t, t}, t, [](Args a) { return a[0] * a[1] + exp(a[0]) / a[1] - conj(sqrt(a[1])); }));
+    out.push_back(elementwise("complex_parts" + s, {t}, t, [](Args a) { return make_complex(imag(a[0]), abs(a[0]) + real(a[0])); }));
+  }
+  out.push_back(elementwise("bits.f32", {D::Float32}, D::Int32, [](Args a) { return bit_and(bitcast(a[0], D::Int32), constant(0x7fffffff, D::Int32)); }));
+  out.push_back(elementwise("position.i64", {D::Int64}, D::Int64, [](Args a) { return a[0] + inner_index(); }));
+  out.push_back(elementwise("to_f16.f32", {D::Float32}, D::Float16, [](Args a) { return a[0]; }));
+  out.push_back(elementwise("round_f16.f32", {D::Float32}, D::Float32, [](Args a) { return cast(a[0], D::Float16) + cast(a[0], D::BFloat16); }));
+}
+
+std::vector<Program> test_programs() {
+  using D = DType;
+  std::vector<Program> out;
+  add_elementwise(out);
+  for (D t : {D::Float32, D::Float64, D::Float16, D::BFloat16}) {
+    out.push_back(softmax(t));
+    out.push_back(softmax_stored(t));
+    out.push_back(layer_norm(t));
+  }
+  for (ProgramKind kind : {ProgramKind::Rows, ProgramKind::Columns}) {
+    for (D t : {D::Float32, D::Float64, D::Float16, D::BFloat16, D::Int32, D::Int64, D::UInt8, D::Int16}) {
+      for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max, ReduceOp::ArgMin, ReduceOp::ArgMax}) {
+        out.push_back(reduction(op, t, kind));
+      }
+    }
+    out.push_back(reduction(ReduceOp::Any, D::Bool, kind));
+    out.push_back(reduction(ReduceOp::All, D::Bool, kind));
+    out.push_back(reduction(ReduceOp::Sum, D::Complex64, kind));
+  }
+  out.push_back(column_norm());
+  return out;
+}
+
+// ------------------------------------------------------------------------------------------------ data and comparison
+
+enum class LayoutKind { Contiguous, Strided, Broadcast };
+
+struct Operands {
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<char*> pointers;
+  std::vector<int64_t> row_strides, strides;
+};
+
+double sample(std::mt19937_64& random, DType dtype) {
+  if (dtype == DType::Bool) return static_cast<double>(random() & 1);
+  if (is_integral(dtype)) return static_cast<double>(static_cast<int64_t>(random() % 40)) - (is_signed_int(dtype) ? 20 : 0);
+  const uint64_t pick = random() % 64;
+  if (pick == 0) return INFINITY;
+  if (pick == 1) return NAN;
+  if (pick == 2) return -0.0;
+  return std::normal_distribution<double>(0, 3)(random);
+}
+
+void write(DType dtype, char* to, double real, double imaginary) {
+  visit_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T value;
+    if constexpr (std::is_same_v<T, Float16>) value = to_float16(static_cast<float>(real));
+    else if constexpr (std::is_same_v<T, BFloat16>) value = to_bfloat16(static_cast<float>(real));
+    else if constexpr (std::is_same_v<T, std::complex<float>>) value = T(static_cast<float>(real), static_cast<float>(imaginary));
+    else if constexpr (std::is_same_v<T, std::complex<double>>) value = T(real, imaginary);
+    else value = static_cast<T>(real);
+    std::memcpy(to, &value, sizeof value);
+  });
+}
+
+// A row store writes one element per row (per inner position in Columns programs).
+bool once_per_row(const Program& program, int64_t buffer) {
+  for (const Statement& s : program.statements) {
+    if (s.kind == Statement::Kind::StoreRow && s.target == buffer) return true;
+  }
+  return false;
+}
+
+Operands make_operands(const Program& program, int64_t rows, int64_t n, LayoutKind kind, uint64_t seed) {
+  Operands out;
+  std::mt19937_64 random(seed);
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    const Buffer& buffer = program.buffers[i];
+    const int64_t size = size_of(buffer.dtype);
+    int64_t stride = kind == LayoutKind::Strided ? size * (2 + static_cast<int64_t>(i)) : size;
+    int64_t row_stride = stride * n + (kind == LayoutKind::Strided ? size : 0);
+    if (buffer.role == BufferRole::Input && kind == LayoutKind::Broadcast) {
+      if (i % 2 == 0) stride = 0, row_stride = size;
+      else row_stride = 0;
+    }
+    if (once_per_row(program, static_cast<int64_t>(i)) && program.kind == ProgramKind::Rows) row_stride = size;
+    out.memory.emplace_back(std::max<int64_t>(64, (rows + 1) * (std::abs(row_stride) + size) + (n + 1) * stride + 64), std::byte{0x5a});
+    out.strides.push_back(stride);
+    out.row_strides.push_back(row_stride);
+    char* base = reinterpret_cast<char*>(out.memory.back().data());
+    out.pointers.push_back(base);
+    if (buffer.role == BufferRole::Output) continue;
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t j = 0; j < n; ++j) write(buffer.dtype, base + r * row_stride + j * stride, sample(random, buffer.dtype), sample(random, real_dtype(buffer.dtype)));
+    }
+  }
+  return out;
+}
+
+bool equal_floats(double x, double y, double tolerance) {
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
+  if (x == y) return tolerance > 0 || std::signbit(x) == std::signbit(y);
+  return std::abs(x - y) <= tolerance * std::max(std::abs(x), std::abs(y));
+}
+
+bool equal_elements(DType dtype, const std::byte* x, const std::byte* y, double tolerance) {
+  return visit_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T a, b;
+    std::memcpy(&a, x, sizeof a), std::memcpy(&b, y, sizeof b);
+    if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) return equal_floats(to_float(a), to_float(b), tolerance * 1e5);
+    else if constexpr (std::is_floating_point_v<T>) return equal_floats(a, b, tolerance);
+    else if constexpr (std::is_integral_v<T>) return a == b;
+    else return equal_floats(a.real(), b.real(), tolerance) && equal_floats(a.imag(), b.imag(), tolerance);
+  });
+}
+
+void expect_equal(const Program& program, const Operands& expected, const Operands& actual, double tolerance, const std::string& what) {
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    const DType dtype = program.buffers[i].dtype;
+    const std::vector<std::byte>&x = expected.memory[i], &y = actual.memory[i];
+    if (std::memcmp(x.data(), y.data(), x.size()) == 0) continue;
+    for (size_t at = 0; at + size_of(dtype) <= x.size(); at += size_of(dtype)) {
+      ASSERT_TRUE(equal_elements(dtype, &x[at], &y[at], tolerance))
+          << program.name << " " << what << ": element " << at / size_of(dtype) << " of buffer " << i;
+    }
+  }
+}
+
+void compare(const Program& program, const Program& oracle, LoopFn compiled, double tolerance, int64_t rows, int64_t n, LayoutKind kind) {
+  Operands expected = make_operands(program, rows, n, kind, 17 * n + rows);
+  Operands actual = make_operands(program, rows, n, kind, 17 * n + rows);
+  const std::vector<double> params(8, 1e-5);
+  const auto args = [&](Operands& o) { return LoopArgs{rows, n, o.pointers.data(), o.row_strides.data(), o.strides.data(), params.data()}; };
+  interpret(oracle, args(expected));
+  const LoopArgs compiled_args = args(actual);
+  compiled(&compiled_args);
+  expect_equal(program, expected, actual, tolerance, cat("rows ", rows, " n ", n, " layout ", static_cast<int>(kind)));
+}
+
+// The program as a machine without fma computes it.
+Program without_fma(Program program) {
+  Rewriter rewrite([](const Expr& x) { return x->op == ScalarOp::Fma ? x->args[0] * x->args[1] + x->args[2] : x; });
+  for (Statement& statement : program.statements) statement.value = rewrite(statement.value);
+  return program;
+}
+
+TEST(Compiled, EqualsInterpreter) {
+  if (!has_c_compiler()) GTEST_SKIP() << "no C compiler";
+  const std::vector<Program> programs = test_programs();
+  for (const IsaFlags& isa : isas()) {
+    SCOPED_TRACE(isa.name);
+    const Compiled compiled(programs, isa);
+    ASSERT_TRUE(compiled.good());
+    for (const Program& program : programs) {
+      const Program oracle = isa.fma ? program : without_fma(program);
+      // GCC 12 contracts complex products where the machine has fma, so the library compiles them for SSE4 only.
+      const double tolerance = isa.fma && is_complex(program.buffers[0].dtype) ? 1e-5 : 0;
+      for (int64_t n : {0, 1, 31, 32, 33, 1000, 1024, 2100}) {
+        for (LayoutKind kind : {LayoutKind::Contiguous, LayoutKind::Strided, LayoutKind::Broadcast}) {
+          for (int64_t rows : {1, 3}) compare(program, oracle, compiled[program.name], tolerance, rows, n, kind);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------------------ builder, verifier, text
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "";
+}
+
+TEST(Expr, OperandsMustAgree) {
+  const Expr x = load(0, DType::Float32), i = load(1, DType::Int32), b = load(2, DType::Bool);
+  EXPECT_EQ(error_of([&] { x + i; }), "internal error: operands of 'add' differ: Float32 and Int32");
+  EXPECT_EQ(error_of([&] { i / i; }), "internal error: loop operator 'div' has no meaning for Int32");
+  EXPECT_EQ(error_of([&] { exp(i); }), "internal error: loop operator 'exp' has no meaning for Int32");
+  EXPECT_EQ(error_of([&] { b + b; }), "internal error: loop operator 'add' has no meaning for Bool");
+  EXPECT_EQ(error_of([&] { where(x, x, x); }), "internal error: loop operator 'select' has no meaning for Float32");
+  EXPECT_EQ((x + 1.0).dtype(), DType::Float32);
+  EXPECT_EQ(load(0, DType::BFloat16).dtype(), DType::Float32);
+  EXPECT_EQ(max(b, b)->op, ScalarOp::Or);
+  EXPECT_EQ(abs(load(0, DType::Complex64)).dtype(), DType::Float32);
+  EXPECT_EQ((Expr(2.0) * Expr(3.0))->value.real(), 6.0);
+}
+
+TEST(Program, StagesAndText) {
+  EXPECT_EQ(print(softmax(DType::Float64)),
+            "rows softmax.f64(in0: f64, out1: f64)\n"
+            "  0: r0 = max in0\n"
+            "  %0 = exp(sub(in0, r0))\n"
+            "  1: r1 = sum %0\n"
+            "  2: out1 = div(%0, r1)\n");
+  const Program stored = softmax_stored(DType::Float64);
+  EXPECT_EQ(print(stored),
+            "rows softmax_stored.f64(in0: f64, out1: f64, out2: f64)\n"
+            "  0: r0 = max in0\n"
+            "  1: out1 = exp(sub(in0, r0))\n"
+            "  1: r1 = sum out1\n"
+            "  2: out2 = div(out1, r1)\n");
+  EXPECT_TRUE(can_store_over(stored, 0, 1));
+  EXPECT_TRUE(can_store_over(softmax(DType::Float64), 0, 1));
+  ProgramBuilder builder("late");
+  const Expr x = builder.input(DType::Float32);
+  const int64_t out = builder.output(DType::Float32), other = builder.output(DType::Float32);
+  const Expr y = builder.store(out, x + 1.0);
+  builder.store(other, x * builder.sum(y));
+  EXPECT_FALSE(can_store_over(builder.finish(), 0, out));
+}
+
+TEST(Program, VerifierNamesTheStatement) {
+  const auto bad = [](const std::function<void(Program&)>& change) {
+    Program program = softmax(DType::Float64);
+    change(program);
+    return error_of([&] { verify(program); });
+  };
+  const std::string head = "internal error: loop program 'softmax.f64', statement ";
+  EXPECT_EQ(bad([](Program&) {}), "");
+  EXPECT_EQ(bad([](Program& p) { p.statements[0].value = load(7, DType::Float64); }), head + "0: buffer 7 is not declared");
+  EXPECT_EQ(bad([](Program& p) { p.statements[0].value = load(0, DType::Int32); }), head + "0: a load of buffer 0 has type Int32");
+  EXPECT_EQ(bad([](Program& p) { p.statements[1].stage = 0; }), head + "1: register 0 is read in its own stage");
+  EXPECT_EQ(bad([](Program& p) { p.statements[2].target = 0; }), head + "2: buffer 0 is not an output");
+  EXPECT_EQ(bad([](Program& p) { p.statements.pop_back(); }), head + "2: output 1 is never stored");
+  EXPECT_EQ(bad([](Program& p) { p.statements[2].value = cast(p.statements[2].value, DType::Float32); }),
+            head + "2: a Float32 value is stored to an output of type Float64");
+  EXPECT_EQ(bad([](Program& p) { p.statements.push_back(p.statements.back()); }), head + "3: output 1 is stored twice");
+  EXPECT_EQ(bad([](Program& p) { p.statements[0].value = param(0, DType::Float64); }), head + "0: parameter 0 is not declared");
+}
+
+}  // namespace
+}  // namespace morel::loops

