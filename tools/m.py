@@ -30,7 +30,7 @@ def build(options):
 def demo(options):
     environment.setup()
     builder.build()
-    run([venv_python(), "examples/demo.py", *options.args])
+    run([venv_python(), "-m", "morel", "examples/lenet_fashion_mnist.py", *options.args])
 
 
 def test(options):

@@ -17,10 +17,13 @@ KernelFn find_kernel(std::string_view name);  // null when absent
 
 // Families: table_<family>.cc.
 std::span<const KernelEntry> attention_kernels();
+std::span<const KernelEntry> conv_kernels();
 std::span<const KernelEntry> index_kernels();
 std::span<const KernelEntry> matmul_kernels();
 std::span<const KernelEntry> norm_kernels();
 std::span<const KernelEntry> optim_kernels();
+std::span<const KernelEntry> pool_kernels();
+std::span<const KernelEntry> random_kernels();
 std::span<const KernelEntry> shape_kernels();
 
 }  // namespace morel

@@ -29,21 +29,41 @@ kernels::NormShape norm_shape(const Tensor& input) {
   return {input.dtype(), input.dim(0), input.dim(1), inner};
 }
 
+// batch_norm takes channels-last images as they lie: results that the caller allocated so say that they do.
+bool is_channels_last(const Tensor& tensor) { return tensor.rank() == 4 && !tensor.is_contiguous(); }
+
+kernels::NormShape batch_shape(const Tensor& input, bool channels_last) {
+  if (!channels_last) return norm_shape(input);
+  return {input.dtype(), input.dim(0) * input.dim(2) * input.dim(3), input.dim(1), 1};
+}
+
+// Argument idx with the strides of `like`.
+Tensor ordered_like(const KernelCall& call, size_t idx, const Tensor& like) {
+  if (like.is_contiguous()) return call.contiguous(idx, like.dtype());
+  const Tensor given = call.tensor(idx);
+  if (given.strides() == like.strides() && given.dtype() == like.dtype()) return given;
+  const Tensor out = Tensor::empty_strided(like.shape(), like.strides(), like.dtype());
+  kernels::copy(kernels::view_of(out), kernels::view_of(given));
+  return out;
+}
+
 void batch_norm_training(const KernelCall& call) {
-  const Tensor input = call.contiguous(0);
+  const Tensor& out = call.outs[0];
+  const Tensor input = ordered_like(call, 0, out);
   Parameters parameter(call, input.dtype());
-  kernels::batch_norm_training({norm_shape(input), input.data(), parameter(1), parameter(2), call.number(3), false, call.outs[0].data(),
-                                call.outs[1].data(), call.outs[2].data(), call.outs[3].data()});
+  kernels::batch_norm_training({batch_shape(input, is_channels_last(out)), input.data(), parameter(1), parameter(2), call.number(3), false,
+                                out.data(), call.outs[1].data(), call.outs[2].data(), call.outs[3].data()});
 }
 
 void batch_norm_grad(const KernelCall& call) {
-  const Tensor input = call.contiguous(1), dout = call.contiguous(0, input.dtype());
+  const Tensor& out = call.outs[0];
+  const Tensor input = ordered_like(call, 1, out), dout = ordered_like(call, 0, out);
   Parameters parameter(call, input.dtype());
   const void* gamma = parameter(2);
   const void* mean = parameter(3);
   const void* inverse_std = parameter(4);
-  kernels::batch_norm_backward({norm_shape(input), input.data(), dout.data(), gamma, nullptr, mean, inverse_std, false, true, call.outs[0].data(),
-                                call.outs[1].data(), call.outs[2].data()});
+  kernels::batch_norm_backward({batch_shape(input, is_channels_last(out)), input.data(), dout.data(), gamma, nullptr, mean, inverse_std, false, true,
+                                out.data(), call.outs[1].data(), call.outs[2].data()});
 }
 
 void group_norm_forward(const KernelCall& call) {

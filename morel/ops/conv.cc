@@ -46,6 +46,7 @@ void register_convolution(Family& add) {
        .doc = "2-D convolution (cross-correlation); padding is (top, bottom, left, right).",
        .infer = convolution_infer,
        .kernel = true,
+       .strides = prefer_channels_last,
        .grad = [](const GradCall& g) -> Syms {
          Builder& b = g.builder();
          const Ints x_size(g.shape(0)), w_size(g.shape(1));
@@ -62,6 +63,7 @@ void register_convolution(Family& add) {
        .doc = "Gradient of a convolution at its input: dout, weight and the input's size.",
        .infer = sized,
        .kernel = true,
+       .strides = prefer_channels_last,
        .grad = [](const GradCall& g) -> Syms {
          Builder& b = g.builder();
          return {g.needs(0) ? b("convolution", g.dout(), g[1], nullptr, g[3], g[4], g[5], g[6]) : Sym(),
@@ -183,6 +185,7 @@ void register_pooling(Family& add) {
          return out;
        },
        .kernel = true,
+       .strides = strides_like<0>,
        .grad = [](const GradCall& g) -> Syms {
          return {g.builder()("max_pool2d_grad", g.dout(), g.out(1), Ints(g.shape(0)), g[1], g[2], g[3], g[4])};
        },
@@ -195,6 +198,7 @@ void register_pooling(Family& add) {
        .doc = "Adds each cotangent at the position from which the forward pass took its maximum.",
        .infer = [](const ArgView& c) -> Types { return {Type{c.tensor_dtype(0), Shape(c.ints("size"))}}; },
        .kernel = true,
+       .strides = strides_like<0>,
        .grad = [](const GradCall& g) -> Syms {
          Builder& b = g.builder();
          const Shape& out = g.shape(0);
@@ -214,6 +218,7 @@ void register_pooling(Family& add) {
        .doc = "Mean of each window; divisor_override 0 divides by the number of elements.",
        .infer = pool_infer,
        .kernel = true,
+       .strides = strides_like<0>,
        .grad = [](const GradCall& g) -> Syms {
          return {g.builder()("average_pool2d_grad", g.dout(), Ints(g.shape(0)), g[1], g[2], g[3], g[4], g[5], g[6], g[7])};
        },
@@ -224,6 +229,7 @@ void register_pooling(Family& add) {
        .doc = "Spreads each cotangent over its window.",
        .infer = [](const ArgView& c) -> Types { return {Type{c.tensor_dtype(0), Shape(c.ints("size"))}}; },
        .kernel = true,
+       .strides = strides_like<0>,
        .grad = [](const GradCall& g) -> Syms {
          return {g.builder()("average_pool2d", g.dout(), g[2], g[3], g[4], g[5], g[6], g[7], g[8])};
        },

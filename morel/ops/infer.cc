@@ -247,6 +247,26 @@ Types infer_view(const ArgView& call) {
 
 Types infer_like_first(const ArgView& call) { return {Type{call.tensor_dtype(0), call.shape(0)}}; }
 
+// ---- order in memory ----
+
+Strides channels_last_strides(const Shape& shape) {
+  const int64_t channels = shape[1], row = shape[3] * channels;
+  return {shape[2] * row, 1, row, channels};
+}
+
+bool is_channels_last(const Value& value) {
+  if (!value.is_tensor()) return false;
+  const TensorImpl* tensor = value.tensor_impl();
+  return !tensor->contiguous && tensor->layout.shape.size() == 4 && tensor->layout.strides == channels_last_strides(tensor->layout.shape);
+}
+
+std::optional<Strides> prefer_channels_last(const ArgView&, size_t, const Shape& shape) {
+  // Fewer channels do not fill the vectors, and the operators around them are written for contiguous images.
+  constexpr int64_t worthwhile = 32;
+  if (shape[1] < worthwhile || shape[2] * shape[3] == 1) return {};
+  return channels_last_strides(shape);
+}
+
 // ---- axes strings ----
 namespace {
 

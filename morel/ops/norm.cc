@@ -388,6 +388,7 @@ void register_batch_norm(Family& add) {
        .doc = "input normalised per channel (axis 1) by the statistics of the batch; mean, variance and 1 / sqrt(variance + eps).",
        .infer = infer_batch_norm,
        .kernel = true,
+       .strides = strides_like<0>,
        .grad = batch_norm_training_grad,
        .saves = {bits({0, 1}), bits({1, 3})},
        .flags = kHidden,
@@ -401,6 +402,7 @@ void register_batch_norm(Family& add) {
          return {Type{call.tensor_dtype(1), call.shape(1)}, parameter, parameter};
        },
        .kernel = true,
+       .strides = strides_like<1>,
        .grad = batch_norm_second,
        .saves = {bits({0, 1, 2, 3, 4}), 0},
        .flags = kHidden,

@@ -96,6 +96,8 @@ using DerivativeRule = Sym (*)(Builder& builder, const Sym& x, const Sym& y);
 using ViewRule = std::optional<Layout> (*)(const ArgView& call, const Layout& input);
 // Layouts of several views of argument 0 (split, unbind).
 using ViewsRule = std::vector<Layout> (*)(const ArgView& call, const Layout& input);
+// Strides that a kernel prefers for result `idx` of this shape (channels-last images); none: contiguous.
+using StridesRule = std::optional<Strides> (*)(const ArgView& call, size_t idx, const Shape& shape);
 // Row program of a row-wise operator (softmax, layer_norm) for tensors of `dtype`: declares one input per tensor argument and
 // one output per result, in order. Rows run along the last axis, or along argument `axis` where there is one.
 using RowsRule = void (*)(loops::ProgramBuilder& rows, DType dtype);
@@ -206,6 +208,7 @@ struct OpDef {
   ViewRule view = nullptr;
   ViewsRule views = nullptr;
   bool kernel = false;  // implemented in the kernel table (kernels/table.h) under `name`
+  StridesRule strides = nullptr;  // kernel only
   int data_dependent = 0;  // kernel only, instead of infer: number of results, whose shapes depend on values (nonzero)
   GradRule grad = nullptr;
   DerivativeRule derivative = nullptr;  // instead of grad, for functions of one variable

@@ -95,6 +95,12 @@ Types infer_from_axes(const ArgView& call);
 Types infer_view(const ArgView& call);
 // Result has the type of argument 0.
 Types infer_like_first(const ArgView& call);
+// Strides rules: channels-last where the channels are many enough for oneDNN to gain by it; as tensor argument 0 or 1 lies.
+std::optional<Strides> prefer_channels_last(const ArgView& call, size_t idx, const Shape& shape);
+template <size_t arg>
+std::optional<Strides> strides_like(const ArgView& call, size_t idx, const Shape& shape);
+bool is_channels_last(const Value& value);
+Strides channels_last_strides(const Shape& shape);
 // Common dtype of all tensor and number arguments.
 DType common_dtype(const ArgView& call);
 // NumPy broadcasting; raises with the operator's name.
@@ -108,5 +114,11 @@ Shape reduced_shape(const Shape& shape, const Ints& axes, bool keep_dims);
 void check_dtype(const OpDef& op, DType dtype);
 // "MatMul" for "matmul": the name as MindSpore's messages have it.
 std::string display_name(const OpDef& op);
+
+template <size_t arg>
+std::optional<Strides> strides_like(const ArgView& call, size_t idx, const Shape& shape) {
+  if (idx == 0 && shape.size() == 4 && is_channels_last(call.value(arg))) return channels_last_strides(shape);
+  return {};
+}
 
 }  // namespace morel

@@ -91,7 +91,11 @@ Values execute_kernel(const OpDef& op, std::span<const Value> args) {
   }
   const Types types = op.data_dependent ? Types() : op.infer(ArgView(op, args));
   outs.resize(static_cast<size_t>(op.data_dependent));  // allocated by the kernel
-  for (const Type& type : types) outs.push_back(Tensor::empty(type.shape, type.dtype));
+  for (size_t i = 0; i < types.size(); ++i) {
+    const Type& type = types[i];
+    const auto strides = op.strides ? op.strides(ArgView(op, args), i, type.shape) : std::nullopt;
+    outs.push_back(strides ? Tensor::empty_strided(type.shape, *strides, type.dtype) : Tensor::empty(type.shape, type.dtype));
+  }
   kernel({args, {outs.data(), outs.size()}});
   Values out;
   for (Tensor& tensor : outs) out.push_back(std::move(tensor));

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -27,7 +28,9 @@ namespace fs = std::filesystem;
 class IoTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = fs::temp_directory_path() / "morel-io-XXXXXX";
+    // Thousands of small files are written: in memory where possible.
+    const fs::path memory = "/dev/shm";
+    std::string name = (::access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path()) / "morel-io-XXXXXX";
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
   }

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "morel/loops/library.h"
 #include "morel/python/bind/bind.h"
 
 namespace morel::bind {
@@ -402,6 +403,11 @@ void bind_ops(nb::module_& module) {
   module.def("operator_names", [] {
     nb::list out;
     for (const OpDef& op : registry().ops()) out.append(std::string(op.name));
+    return out;
+  });
+  module.def("loop_names", [] {
+    nb::list out;
+    for (const loops::LibraryEntry& entry : loops::library()) out.append(std::string(entry.name));
     return out;
   });
   module.def("public_operator_names", [] {

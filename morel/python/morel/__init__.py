@@ -25,7 +25,24 @@ _LAZY = {
     "jit": "morel.common.api", "ms_function": "morel.common.api", "_no_grad": "morel.common.api",
     "jit_class": "morel.common.api", "pynative_synchronize": "morel.common.api",
 }
-_MODULES = ("amp", "api", "boost", "common", "communication", "dataset", "experimental", "hal", "mint", "mindrecord", "nn", "numpy",
+for _home, _names in {
+        "morel.context": "STRICT COMPATIBLE LAX ParallelMode set_ps_context get_ps_context reset_ps_context",
+        "morel.runtime": "synchronize Stream Event StreamCtx current_stream default_stream communication_stream set_cur_stream "
+                         "empty_cache memory_stats memory_reserved memory_allocated max_memory_reserved max_memory_allocated "
+                         "reset_peak_memory_stats reset_max_memory_reserved reset_max_memory_allocated memory_summary set_memory "
+                         "launch_blocking dispatch_threads_num set_cpu_affinity",
+        "morel.train": "Callback RunContext LossMonitor TimeMonitor ModelCheckpoint CheckpointConfig EarlyStopping "
+                       "ReduceLROnPlateau LearningRateScheduler History LambdaCallback OnRequestExit SummaryCollector "
+                       "SummaryLandscape SummaryRecord BackupAndRestore FlopsUtilizationCollector TrainFaultTolerance "
+                       "LossScaleManager FixedLossScaleManager DynamicLossScaleManager DatasetHelper "
+                       "connect_network_with_dataset data_sink build_train_network async_ckpt_thread_status "
+                       "ckpt_to_safetensors safetensors_to_ckpt export_split_mindir Metric Accuracy Loss "
+                       "TopKCategoricalAccuracy Top1CategoricalAccuracy Top5CategoricalAccuracy Precision Recall F1 Fbeta MAE MSE "
+                       "ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Perplexity Dice ROC auc BleuScore "
+                       "HausdorffDistance MeanSurfaceDistance RootMeanSquareDistance OcclusionSensitivity get_metric_fn names "
+                       "rearrange_inputs"}.items():
+    _LAZY.update(dict.fromkeys(_names.split(), _home))
+_MODULES = ("amp", "device_manager", "api", "boost", "common", "communication", "dataset", "experimental", "hal", "mint", "mindrecord", "nn", "numpy",
             "ops", "parallel", "profiler", "rewrite", "runtime", "scipy", "train", "utils", "multiprocessing", "context")
 __all__ = ["Tensor", "tensor", *_dtype_names, *(name for name in _LAZY if not name.startswith("_"))]
 

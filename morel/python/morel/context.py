@@ -255,8 +255,7 @@ def set_device(device_target, device_id=None):
 
 def get_current_device():
     """The device: ``("CPU", 0)``."""
-    from collections import namedtuple
-    return namedtuple("DeviceInfo", ("device_target", "device_id"))(_values["device_target"], _values["device_id"])
+    return _values["device_target"], _values["device_id"]
 
 
 def set_deterministic(deterministic):

@@ -428,8 +428,14 @@ def _converted(target, value, strict_load):
 
 
 def _warn(text):
+    """A warning that names the user's line."""
+    import sys
     import warnings
-    warnings.warn(text, stacklevel=3)
+    package = os.path.dirname(os.path.dirname(__file__))
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level - 1)
 
 
 # --- conversion of files ---

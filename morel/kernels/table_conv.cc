@@ -1,0 +1,68 @@
+// Convolutions of the kernel table.
+#include "morel/kernels/conv.h"
+#include "morel/kernels/table.h"
+
+namespace morel {
+namespace {
+
+View4 view4(const Tensor& tensor) {
+  View4 out;
+  out.data = tensor.data();
+  for (size_t i = 0; i < 4; ++i) {
+    out.size[i] = tensor.shape()[i];
+    out.stride[i] = tensor.strides()[i];
+  }
+  return out;
+}
+
+// stride, padding, dilation, groups from argument 3 on.
+Conv2d window_of(const KernelCall& call, DType dtype) {
+  const Ints &stride = call.ints(3), &padding = call.ints(4), &dilation = call.ints(5);
+  Conv2d conv;
+  conv.dtype = dtype;
+  conv.groups = call.integer(6);
+  conv.stride = {stride[0], stride[1]};
+  conv.padding = {padding[0], padding[1], padding[2], padding[3]};
+  conv.dilation = {dilation[0], dilation[1]};
+  return conv;
+}
+
+Tensor operand(const KernelCall& call, size_t idx, DType dtype) {
+  const Tensor tensor = call.tensor(idx);
+  return tensor.dtype() == dtype ? tensor : call.contiguous(idx, dtype);
+}
+
+// args: input, weight, bias, ...
+void convolution(const KernelCall& call) {
+  const Tensor& out = call.outs[0];
+  const Tensor input = operand(call, 0, out.dtype()), weight = operand(call, 1, out.dtype());
+  const Tensor bias = call.has(2) ? call.contiguous(2, out.dtype()) : Tensor();
+  conv2d_forward(window_of(call, out.dtype()), view4(input), view4(weight), bias ? bias.data() : nullptr, view4(out));
+}
+
+// args: dout, weight, size, ...
+void convolution_input_grad(const KernelCall& call) {
+  const Tensor& out = call.outs[0];
+  const Tensor dout = operand(call, 0, out.dtype()), weight = operand(call, 1, out.dtype());
+  conv2d_backward_data(window_of(call, out.dtype()), view4(dout), view4(weight), view4(out));
+}
+
+// args: dout, input, size, ...
+void convolution_weight_grad(const KernelCall& call) {
+  const Tensor& out = call.outs[0];
+  const Tensor dout = operand(call, 0, out.dtype()), input = operand(call, 1, out.dtype());
+  conv2d_backward_weight(window_of(call, out.dtype()), view4(input), view4(dout), view4(out), nullptr);
+}
+
+}  // namespace
+
+std::span<const KernelEntry> conv_kernels() {
+  static constexpr KernelEntry entries[] = {
+      {"convolution", convolution},
+      {"convolution_input_grad", convolution_input_grad},
+      {"convolution_weight_grad", convolution_weight_grad},
+  };
+  return entries;
+}
+
+}  // namespace morel

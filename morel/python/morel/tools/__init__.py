@@ -1,0 +1,1 @@
+"""Command-line helpers: python -m morel.tools.<name>."""
