@@ -261,7 +261,11 @@ struct Call {
   View4 input, weight, output;
 
   int64_t wanted_tasks() const {
-    const int64_t work = output.count() * weight.size[1] * weight.size[2] * weight.size[3];
+    // Vectors run over output channels and partly empty ones cost as much as full ones.
+    const auto padded = [](int64_t channels, int64_t unit) { return (channels + unit - 1) / unit * unit; };
+    const int64_t out_channels = padded(output.size[1] / conv.groups, 16) * conv.groups;
+    const int64_t positions = output.size[0] * output.size[2] * output.size[3];
+    const int64_t work = positions * out_channels * padded(weight.size[1], 4) * weight.size[2] * weight.size[3];
     return std::clamp<int64_t>(work / task_work, 1, max_tasks);
   }
   // Pieces of the channels that this pass's result has, or 1 when it is not to be cut so. All multiples of 16.

@@ -90,13 +90,14 @@ void sgd_(const KernelCall& call) {
 }
 
 void adam_(const KernelCall& call) {
-  const double rate = call.number(5), beta1 = call.number(6), beta2 = call.number(7), epsilon = call.number(8), decay = call.number(9);
-  const int64_t step = call.integer(10);
-  const std::string& form = call.str(11);
-  MOREL_CHECK(form == "factored" || form == "corrected" || form == "decoupled" || form == "uncorrected", Value, "unknown form of Adam '", form, "'");
-  kernels::Adam options = form == "factored"      ? kernels::adam_factored(rate, beta1, beta2, epsilon, decay, step)
-                          : form == "uncorrected" ? kernels::adam_uncorrected(rate, beta1, beta2, epsilon, decay)
-                                                  : kernels::adam_corrected(rate, beta1, beta2, epsilon, decay, form == "decoupled", step);
+  kernels::Adam options;
+  options.beta1 = call.number(5);
+  options.beta2 = call.number(6);
+  options.epsilon = call.number(7);
+  options.l2 = call.number(8);
+  options.keep = call.number(9);
+  options.step_size = call.number(10);
+  options.v_scale = call.number(11);
   options.amsgrad = !call.args[4].list().empty();
   options.nesterov = call.flag(12);
   options.maximize = call.flag(13);

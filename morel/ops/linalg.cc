@@ -68,6 +68,34 @@ void register_linalg(Registry& registry) {
                  g.needs(2) ? b("sum", rows, Ints{0}) : Sym()};
        },
        .saves = {bits({0, 1}), 0}});
+  const auto transposing = [](const Call& c) -> Syms {
+    Builder& b = c.builder();
+    return {b("matmul", c.flag("transpose_a") ? transposed(c[0]) : c[0], c.flag("transpose_b") ? transposed(c[1]) : c[1])};
+  };
+  constexpr std::string_view transposing_args = "x: Tensor, y: Tensor, transpose_a: bool = False, transpose_b: bool = False";
+  add({.name = "batch_matmul", .args = transposing_args, .doc = "Matrix products of a batch; each operand may be transposed.", .compose = transposing, .flags = kHidden});
+  add({.name = "matmul_transposed", .args = transposing_args, .doc = "Matrix product; each operand may be transposed.", .compose = transposing, .flags = kHidden});
+  add({.name = "bias_add",
+       .args = "input_x: Tensor, bias: Tensor",
+       .doc = "input_x [N, C, ...] plus bias [C] along axis 1.",
+       .compose = [](const Call& c) -> Syms {
+         check_rank(c, 1, 1);
+         MOREL_CHECK(c.rank(0) >= 2 && c.shape(0)[1] == c.shape(1)[0], Value, "For 'BiasAdd', bias ", to_string(c[1].type()),
+                     " does not fit axis 1 of ", to_string(c[0].type()));
+         Ints shape(static_cast<size_t>(c.rank(0)), 1);
+         shape[1] = c.shape(1)[0];
+         return {c[0] + c.builder()("reshape", c[1], shape)};
+       }});
+  add({.name = "add_n",
+       .args = "x: Tensor[]",
+       .doc = "Sum of all tensors of a list.",
+       .compose = [](const Call& c) -> Syms {
+         const Value::List& list = c.value(0).list();
+         MOREL_CHECK(!list.empty(), Value, "For 'AddN', the list of tensors is empty");
+         Sym sum(c.builder(), list[0]);
+         for (size_t i = 1; i < list.size(); ++i) sum = c.builder()("add", sum, list[i]);
+         return {sum};
+       }});
   add({.name = "mm", .args = "input: Tensor, mat2: Tensor", .doc = "Matrix product of two matrices.", .compose = [](const Call& c) -> Syms {
          check_rank(c, 0, 2);
          check_rank(c, 1, 2);

@@ -38,10 +38,10 @@ void register_optim(Registry& registry) {
        .flags = flags,
        .dtypes = floats});
   add({.name = "adam_",
-       .args = "params: Tensor[], grads: Tensor[], m: Tensor[], v: Tensor[], max_v: Tensor[], learning_rate: float, beta1: float, beta2: float, "
-               "epsilon: float, weight_decay: float, step: int, form: str, nesterov: bool = False, maximize: bool = False",
-       .doc = "Adam. form: 'factored' (epsilon beside sqrt(v), MindSpore's nn.Adam), 'corrected' (epsilon beside the bias-corrected sqrt(v)), "
-              "'decoupled' (the same with decoupled weight decay), 'uncorrected' (decoupled, no bias correction). max_v may be empty.",
+       .args = "params: Tensor[], grads: Tensor[], m: Tensor[], v: Tensor[], max_v: Tensor[], beta1: float, beta2: float, epsilon: float, "
+               "l2: float, keep: float, step_size: float, v_scale: float, nesterov: bool = False, maximize: bool = False",
+       .doc = "All forms of Adam: g = grad + l2 * p, moments m and v of g, p = keep * p - step_size * m / (sqrt(v) * v_scale + epsilon). "
+              "max_v may be empty; otherwise it holds the largest v so far, which stands for v.",
        .infer = checked,
        .kernel = true,
        .flags = flags,

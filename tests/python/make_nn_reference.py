@@ -29,7 +29,7 @@ def tensors(arrays):
 
 
 def run_case(case, store):
-    name = " ".join([case[0], *(str(array.dtype) + str(array.shape) for array in nn_cases.inputs_of(case))])
+    name = nn_cases.label(case)
     cell = eval(case[0])  # noqa: S307
     params = set_values(cell, case[0])
     arrays = nn_cases.inputs_of(case)
@@ -37,11 +37,11 @@ def run_case(case, store):
     outputs = cell(*tensors(arrays))
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     for number, output in enumerate(outputs):
-        store[f"{name}|out{number}"] = output.asnumpy()
+        store[f"{name}|out{number}"] = output.asnumpy().copy()
     for param in params:
         if not param.requires_grad:
-            store[f"{name}|state {param.name}"] = param.asnumpy()
-    if 0 not in places or outputs[0].dtype != ms.float32:
+            store[f"{name}|state {param.name}"] = param.asnumpy().copy()
+    if 0 not in places or outputs[0].dtype != ms.float32 or case[0] in nn_cases.WRONG_GRADIENTS:
         return
     weights = nn_cases.generator("seed " + case[0]).standard_normal(outputs[0].shape).astype(np.float32)
 
@@ -74,7 +74,7 @@ def run_optimizer(text, store):
     for _ in range(3):
         optimizer(tuple(Tensor(rng.standard_normal(param.shape).astype(np.float32)) for param in optimizer.parameters))
     for param in params:
-        store[f"{text}|{param.name}"] = param.asnumpy()
+        store[f"{text}|{param.name}"] = param.asnumpy().copy()
 
 
 def structure(text):

@@ -241,7 +241,12 @@ const OpDef& operator_named(std::string_view name) {
 
 // spec: "operator", "operator(signature)" or "operator(signature) fixed = value, ...".
 nb::object make_operator(std::string_view name, std::string_view spec, bool in_place) {
-  const size_t open = spec.find('('), close = spec.rfind(')');
+  const size_t open = spec.find('(');
+  size_t close = open;
+  for (int depth = 0; close < spec.size(); ++close) {
+    depth += spec[close] == '(' ? 1 : spec[close] == ')' ? -1 : 0;
+    if (depth == 0) break;
+  }
   const std::string_view op_name = split_text(spec.substr(0, open), ' ').front();
   const OpDef& op = operator_named(op_name);
   auto* self = reinterpret_cast<OpCallable*>(callable_type->tp_alloc(callable_type, 0));

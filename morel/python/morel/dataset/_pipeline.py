@@ -181,7 +181,7 @@ def parallel_map(run, owner, function, items, workers, processes):
     executor = run.state(owner, make, "workers")
     try:
         yield from in_order(function, items, executor, 2 * workers)
-    except concurrent.futures.process.BrokenProcessPool as error:
+    except concurrent.futures.BrokenExecutor as error:
         raise RuntimeError("A worker process of the dataset pipeline ended unexpectedly (killed, or out of memory); the "
                            "rows it worked on are lost. Use python_multiprocessing=False or fewer workers.") from error
 

@@ -12,17 +12,24 @@ _HOMES = {
 _written = {name: module for module, names in _HOMES.items() for name in names}
 
 
+_SUBMODULES = ("autograd", "primitive", "composite", "functional", "function", "operations")
+
+
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
+    import importlib
+    if name in _SUBMODULES:
+        try:
+            return importlib.import_module(f"morel.ops.{name}")
+        except ModuleNotFoundError:
+            raise AttributeError(f"module 'morel.ops' has no attribute '{name}'") from None
     if name in _written:
-        import importlib
         value = getattr(importlib.import_module(f"morel.ops.{_written[name]}"), name)
     elif name in _functions:
         value = _functions.make(name)
     else:
-        from morel.ops import primitive
-        value = primitive.find(name)
+        value = importlib.import_module("morel.ops.primitive").find(name)
         if value is None:
             raise AttributeError(f"module 'morel.ops' has no attribute '{name}'")
     globals()[name] = value
@@ -33,6 +40,3 @@ def __dir__():
     from morel.ops import primitive
     return sorted({*globals(), *_written, *_functions.rows, *primitive.names()})
 
-
-def __all_names():
-    return [name for name in __dir__() if not name.startswith("_")]

@@ -20,6 +20,11 @@ def _check_init_shape(init, shape, name, cls):
         raise ValueError(f"For '{cls}', the shape of '{name}' must be {tuple(shape)}, but got {tuple(init.shape)}.")
 
 
+def _is_primitive(value):
+    from morel.ops.primitive import Primitive
+    return isinstance(value, Primitive)
+
+
 def _affine_parameters(cell, shape, fan_in, weight_init, bias_init, has_bias, dtype):
     """Creates `weight` of `shape` and `bias` of shape [shape[0]]; both uniform within 1/sqrt(fan_in) by default."""
     _check_init_shape(weight_init, shape, "weight_init", cell.cls_name)
@@ -72,7 +77,7 @@ class Dense(Cell):
         _affine_parameters(self, (out_channels, in_channels), in_channels, weight_init, bias_init, has_bias, dtype)
         self.activation = get_activation(activation) if isinstance(activation, str) else activation
         self.activation_flag = self.activation is not None
-        if self.activation_flag and not isinstance(self.activation, (Cell, getattr(ops, "Primitive", Cell))):
+        if self.activation_flag and not isinstance(self.activation, Cell) and not _is_primitive(self.activation):
             raise TypeError(f"For 'Dense', the 'activation' must be str or Cell or Primitive, but got "
                             f"{type(activation).__name__}.")
 
@@ -461,7 +466,7 @@ class Norm(Cell):
 
     def construct(self, x):
         axis = None if isinstance(self.axis, (tuple, list)) and not self.axis else self.axis
-        return ops.sqrt(ops.square(x).sum(axis, keepdims=self.keep_dims))
+        return ops.sqrt(ops.sum(ops.square(x), axis, self.keep_dims))
 
     def extend_repr(self):
         return f"axis={self.axis}, keep_dims={self.keep_dims}"
@@ -503,7 +508,7 @@ class ClipByNorm(Cell):
         self.axis = axis
 
     def construct(self, x, clip_norm):
-        norm = ops.sqrt(ops.square(x).sum(self.axis, keepdims=True))
+        norm = ops.sqrt(ops.sum(ops.square(x), self.axis, True))
         return x * clip_norm / ops.maximum(norm, clip_norm)
 
 

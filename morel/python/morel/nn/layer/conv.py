@@ -219,7 +219,7 @@ class _TransposedConv(_Conv):
             surplus = reach - self.stride[axis]
             if self.pad_mode == "pad":
                 cut.append(self._sides[2 * axis:2 * axis + 2])
-                extra.append(self._output_padding[axis])
+                extra.append(self._output_padding[axis] if self._rank == 3 else 0)
             elif self.pad_mode == "same":  # output size = size * stride
                 cut.append((max(surplus, 0) // 2, max(surplus, 0) - max(surplus, 0) // 2))
                 extra.append(max(-surplus, 0))
@@ -242,7 +242,7 @@ class Conv2dTranspose(_TransposedConv):
         stride (Union[int, tuple[int]]): steps of the forward convolution. Default ``1``.
         pad_mode (str): ``"same"`` (output size = size * stride), ``"valid"`` or ``"pad"``. Default ``"same"``.
         padding (Union[int, tuple[int]]): cut off for ``"pad"``: all sides, or (top, bottom, left, right). Default 0.
-        output_padding (Union[int, tuple[int]]): added to the size at the end, for ``"pad"``. Default ``0``.
+        output_padding (Union[int, tuple[int]]): zeros added at the end (bottom, right) for ``"pad"``. Default ``0``.
         dilation (Union[int, tuple[int]]): spacing of kernel elements. Default ``1``.
         group (int): number of independent channel groups. Default ``1``.
         has_bias (bool): whether to add a bias. Default ``False``.
@@ -257,7 +257,9 @@ class Conv2dTranspose(_TransposedConv):
                          weight_init, bias_init, dtype=dtype, output_padding=output_padding)
 
     def construct(self, x):
-        return self._transpose_convolve(_window.conv_transpose2d, x)
+        output = self._transpose_convolve(_window.conv_transpose2d, x)
+        height, width = self._output_padding
+        return ops.pad(output, [0, width, 0, height]) if height or width else output
 
 
 class Conv1dTranspose(_TransposedConv):

@@ -25,7 +25,7 @@ def _padding_row(padding_idx, rows, cls):
 
 def _limit_rows(rows, max_norm):
     """Scales rows down to the Euclidean norm `max_norm`."""
-    norm = ops.sqrt(ops.square(rows).sum(-1, keepdims=True))
+    norm = ops.sqrt(ops.sum(ops.square(rows), -1, True))
     return rows * (max_norm / ops.maximum(norm, max_norm))
 
 

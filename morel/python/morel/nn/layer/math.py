@@ -38,8 +38,8 @@ class Moments(Cell):
         self.keep_dims = bool(keep_dims)
 
     def construct(self, x):
-        mean = x.mean(self.axis, keep_dims=True)
-        variance = ops.square(x - mean).mean(self.axis, keep_dims=self.keep_dims)
+        mean = ops.mean(x, self.axis, True)
+        variance = ops.mean(ops.square(x - mean), self.axis, self.keep_dims)
         return (mean if self.keep_dims else x.mean(self.axis)), variance
 
 

@@ -120,10 +120,12 @@ class MaxPool1d(_MaxPoolNd):
     def __init__(self, kernel_size=1, stride=1, pad_mode="valid", padding=0, dilation=1, return_indices=False,
                  ceil_mode=False):
         super().__init__(kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode)
-        self.kernel_size, self.stride = (1, *self._kernel), (1, *self._step)
+        # What MindSpore shows: the window of the operator it calls.
+        ones = (1, 1) if self.pad_mode == "PAD" else (1,)
+        self.kernel_size, self.stride = (*ones, *self._kernel), (*ones, *self._step)
 
     def _pool(self, x):
-        output = ops.max_pool2d(x.expand_dims(2), self.kernel_size, self.stride, (0, 0, *self._sides(x)[0]),
+        output = ops.max_pool2d(x.expand_dims(2), (1, *self._kernel), (1, *self._step), (0, 0, *self._sides(x)[0]),
                                 (1, *self._dilation), self.return_indices, self.ceil_mode)
         return tuple(part.squeeze(2) for part in output) if self.return_indices else output.squeeze(2)
 
@@ -194,10 +196,11 @@ class AvgPool1d(_AvgPoolNd):
 
     def __init__(self, kernel_size=1, stride=1, pad_mode="valid", padding=0, ceil_mode=False, count_include_pad=True):
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad)
-        self.kernel_size, self.stride = (1, *self._kernel), (1, *self._step)
+        if self.pad_mode != "PAD":  # what MindSpore shows
+            self.kernel_size, self.stride = (1, *self._kernel), (1, *self._step)
 
     def _pool(self, x):
-        return ops.avg_pool2d(x.expand_dims(2), self.kernel_size, self.stride, (0, 0, *self._sides(x)[0]),
+        return ops.avg_pool2d(x.expand_dims(2), (1, *self._kernel), (1, *self._step), (0, 0, *self._sides(x)[0]),
                               self.ceil_mode, self._count_pad).squeeze(2)
 
 

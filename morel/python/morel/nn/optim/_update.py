@@ -3,6 +3,10 @@
 Rules with a fused kernel call it once per list; the others are ordinary operators. Nothing is recorded for gradients.
 """
 from morel import ops
+from morel.api import make_operator
+
+_adagrad, _adam, _lamb, _rmsprop, _sgd = (make_operator(name, name)
+                                          for name in ("adagrad_", "adam_", "lamb_", "rmsprop_", "sgd_"))
 
 
 def _decayed(gradient, param, weight_decay):
@@ -14,20 +18,12 @@ def _decayed(gradient, param, weight_decay):
 
 def momentum(params, gradients, moments, lr, mu, weight_decay, nesterov):
     """v = mu v + g; p -= lr v, or lr (g + mu v)."""
-    for param, gradient, moment in zip(params, gradients, moments):
-        gradient = _decayed(gradient, param, weight_decay)
-        moment.copy_(moment * mu + gradient)
-        param.sub_((gradient + moment * mu if nesterov else moment) * lr)
+    _sgd(params, gradients, moments, lr, mu, 0.0, weight_decay, nesterov)
 
 
 def sgd(params, gradients, moments, lr, mu, dampening, weight_decay, nesterov, first):
     """v = g at first, then v = mu v + (1 - dampening) g; p -= lr v, or lr (g + mu v); without mu: p -= lr g."""
-    for param, gradient, moment in zip(params, gradients, moments):
-        gradient = _decayed(gradient, param, weight_decay)
-        if mu > 0:
-            moment.copy_(gradient if first else moment * mu + gradient * (1.0 - dampening))
-            gradient = gradient + moment * mu if nesterov else moment
-        param.sub_(gradient * lr)
+    _sgd(params, gradients, moments, lr, mu, dampening, weight_decay, nesterov, first)
 
 
 def _moving(average, value, beta):
@@ -38,77 +34,35 @@ def _moving(average, value, beta):
 def adam(params, gradients, first, second, largest, lr, beta1, beta2, eps, weight_decay, power1, power2, nesterov):
     """Kingma and Ba, 2015, end of section 2: p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)."""
     rate = lr * (1.0 - power2) ** 0.5 / (1.0 - power1)
-    for index, (param, gradient, m, v) in enumerate(zip(params, gradients, first, second)):
-        gradient = _decayed(gradient, param, weight_decay)
-        _moving(m, gradient, beta1)
-        _moving(v, ops.square(gradient), beta2)
-        if largest is not None:
-            largest[index].copy_(ops.maximum(largest[index], v))
-            v = largest[index]
-        step = m * beta1 + gradient * (1.0 - beta1) if nesterov else m
-        param.sub_(step * rate / (ops.sqrt(v) + eps))
+    _adam(params, gradients, first, second, largest or [], beta1, beta2, eps, weight_decay, 1.0, rate, 1.0, nesterov)
 
 
 def adam_corrected(params, gradients, first, second, largest, lr, beta1, beta2, eps, weight_decay, step, decoupled):
     """Kingma and Ba, 2015, algorithm 1: p -= lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps)."""
-    rate = lr / (1.0 - beta1 ** step)
-    scale = (1.0 - beta2 ** step) ** -0.5
-    for index, (param, gradient, m, v) in enumerate(zip(params, gradients, first, second)):
-        gradient = _decayed(gradient, param, 0.0 if decoupled else weight_decay)
-        if decoupled and weight_decay:
-            param.mul_(1.0 - lr * weight_decay)
-        _moving(m, gradient, beta1)
-        _moving(v, ops.square(gradient), beta2)
-        if largest is not None:
-            largest[index].copy_(ops.maximum(largest[index], v))
-            v = largest[index]
-        param.sub_(m * rate / (ops.sqrt(v) * scale + eps))
+    l2, keep = (0.0, 1.0 - lr * weight_decay) if decoupled else (weight_decay, 1.0)
+    _adam(params, gradients, first, second, largest or [], beta1, beta2, eps, l2, keep, lr / (1.0 - beta1 ** step),
+          (1.0 - beta2 ** step) ** -0.5)
 
 
 def adam_weight_decay(params, gradients, first, second, lr, beta1, beta2, eps, weight_decay):
     """Adam without bias correction and with decoupled decay: p -= lr (m / (sqrt(v) + eps) + weight_decay p)."""
-    for param, gradient, m, v in zip(params, gradients, first, second):
-        gradient = _decayed(gradient, param, 0.0)
-        _moving(m, gradient, beta1)
-        _moving(v, ops.square(gradient), beta2)
-        step = m / (ops.sqrt(v) + eps)
-        param.sub_((step + param * weight_decay if weight_decay else step) * lr)
+    _adam(params, gradients, first, second, [], beta1, beta2, eps, 0.0, 1.0 - lr * weight_decay, lr, 1.0)
 
 
 def lamb(params, gradients, first, second, lr, beta1, beta2, eps, weight_decay, step):
     """You et al., 2019, algorithm 2: Adam's step plus decay, scaled to the norm of the parameter."""
-    for param, gradient, m, v in zip(params, gradients, first, second):
-        gradient = _decayed(gradient, param, 0.0)
-        _moving(m, gradient, beta1)
-        _moving(v, ops.square(gradient), beta2)
-        update = (m / (1.0 - beta1 ** step)) / (ops.sqrt(v / (1.0 - beta2 ** step)) + eps)
-        update = update + param * weight_decay if weight_decay else update
-        param_norm = float(ops.sqrt(ops.square(param).sum()).item())
-        update_norm = float(ops.sqrt(ops.square(update).sum()).item())
-        trust = param_norm / update_norm if param_norm > 0 and update_norm > 0 else 1.0
-        param.sub_(update * (lr * trust))
+    _lamb(params, gradients, first, second, lr, beta1, beta2, eps, weight_decay, step)
 
 
 def rmsprop(params, gradients, means, squares, moments, lr, decay, mu, eps, weight_decay):
     """s = decay s + (1 - decay) g^2; v = mu v + lr g / sqrt(s - mean^2 + eps); p -= v. `means` None: no mean."""
-    for index, (param, gradient, square, moment) in enumerate(zip(params, gradients, squares, moments)):
-        gradient = _decayed(gradient, param, weight_decay)
-        _moving(square, ops.square(gradient), decay)
-        variance = square
-        if means is not None:
-            _moving(means[index], gradient, decay)
-            variance = square - ops.square(means[index])
-        moment.copy_(moment * mu + gradient * lr / ops.sqrt(variance + eps))
-        param.sub_(moment)
+    _rmsprop(params, gradients, squares, moments, means or [], lr, decay, mu, eps, weight_decay, means is not None, True,
+             True)
 
 
 def adagrad(params, gradients, sums, lr, weight_decay, update_sums):
     """s += g^2; p -= lr g / sqrt(s)."""
-    for param, gradient, total in zip(params, gradients, sums):
-        gradient = _decayed(gradient, param, weight_decay)
-        if update_sums:
-            total.add_(ops.square(gradient))
-        param.sub_(gradient * lr / ops.sqrt(total))
+    _adagrad(params, gradients, sums, lr, 0.0, weight_decay, update_sums)
 
 
 def adadelta(params, gradients, squares, updates, lr, rho, eps, weight_decay):

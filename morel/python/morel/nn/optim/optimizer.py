@@ -68,6 +68,11 @@ def _value(x):
     return x if isinstance(x, float) else float(x.item())
 
 
+def _like(gradient, param):
+    """The gradient in the parameter's dtype."""
+    return gradient if gradient.dtype == param.dtype else gradient.astype(param.dtype)
+
+
 class _Group:
     """Parameters that share learning rate, weight decay and gradient centralization; they are updated at once."""
     __slots__ = ("learning_rate", "weight_decay", "centralize", "indices")
@@ -300,7 +305,7 @@ class Optimizer(Cell):
             rate, decay = group.learning_rate, group.weight_decay
             rate = _value(rate(step) if isinstance(rate, Cell) else rate)
             decay = _value(decay(step)) if isinstance(decay, Cell) else decay
-            chosen = [gradients[index] for index in group.indices]
+            chosen = [_like(gradients[index], self.parameters[index]) for index in group.indices]
             if group.centralize:
                 chosen = [_centralized(gradient) for gradient in chosen]
             if self.need_scale:
