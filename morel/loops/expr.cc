@@ -14,7 +14,7 @@ struct OpFacts {
 };
 
 constexpr std::array<OpFacts, num_scalar_ops> op_facts = {{
-    {"const", 0},      {"load", 0},    {"reg", 0},      {"param", 0},    {"index", 0},    {"neg", 1},      {"abs", 1},
+    {"const", 0},      {"load", 0},    {"reg", 0},      {"param", 0},    {"index", 0},    {"row_index", 0}, {"neg", 1},      {"abs", 1},
     {"not", 1},        {"bit_not", 1}, {"sqrt", 1},     {"floor", 1},    {"ceil", 1},     {"trunc", 1},    {"round", 1},
     {"isnan", 1},      {"isinf", 1},   {"isfinite", 1}, {"real", 1},     {"imag", 1},     {"conj", 1},     {"cast", 1},
     {"bitcast", 1},    {"round_to", 1}, {"exp", 1},     {"exp2", 1},     {"expm1", 1},    {"log", 1},      {"log2", 1},
@@ -174,6 +174,7 @@ Expr constant_like(double value, const Expr& like) { return constant(value, like
 Expr load(int64_t buffer, DType storage_dtype) { return make(ScalarOp::Load, compute_dtype(storage_dtype), {}, buffer); }
 Expr param(int64_t index, DType dtype) { return make(ScalarOp::Param, compute_dtype(dtype), {}, index); }
 Expr inner_index() { return make(ScalarOp::Index, DType::Int64, {}); }
+Expr row_index() { return make(ScalarOp::RowIndex, DType::Int64, {}); }
 
 Expr cast(const Expr& x, DType dtype) {
   if (x->op == ScalarOp::Const) return constant(x->value, dtype);

@@ -27,6 +27,7 @@ enum class ScalarOp : uint8_t {
   Reg,    // result of reduction `index` of an earlier stage
   Param,  // run-time float64 parameter `index`, converted to dtype(); -1: number of reduced elements (n; rows for Columns)
   Index,  // int64 position along the inner axis
+  RowIndex,  // int64 row; in Columns programs, whose rows are what they reduce
   // one operand
   Neg, Abs, Not, BitNot, Sqrt, Floor, Ceil, Trunc, Round,  // Round: to nearest, ties to even
   IsNan, IsInf, IsFinite, Real, Imag, Conj,
@@ -81,6 +82,7 @@ Expr constant_like(double value, const Expr& like);
 Expr load(int64_t buffer, DType storage_dtype);  // value has compute_dtype(storage_dtype)
 Expr param(int64_t index, DType dtype);
 Expr inner_index();
+Expr row_index();
 
 // structure
 Expr cast(const Expr& x, DType dtype);  // to a half type: rounds, the value stays float32

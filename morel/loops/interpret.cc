@@ -169,6 +169,7 @@ class Interpreter {
         case ScalarOp::Index:
           for (int64_t i = 0; i < m; ++i) static_cast<int64_t*>(out)[i] = j + i;
           break;
+        case ScalarOp::RowIndex: std::fill_n(static_cast<int64_t*>(out), m, row); break;
         case ScalarOp::Reg: {
           const size_t size = size_of(node.dtype());
           const std::byte* source = registers_[node->index].data();

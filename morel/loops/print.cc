@@ -53,6 +53,7 @@ class Printer {
         if (x.dtype() != DType::Float64) text << ":" << info(x.dtype()).short_name;
         break;
       case ScalarOp::Index: text << "j"; break;
+      case ScalarOp::RowIndex: text << "row"; break;
       default:
         text << std::setprecision(is_float(x.dtype()) && size_of(x.dtype()) == 4 ? 9 : 17);
         if (is_complex(x.dtype())) {

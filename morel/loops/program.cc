@@ -26,7 +26,8 @@ DType reduce_dtype(ReduceOp op, DType value) {
   return op == ReduceOp::ArgMin || op == ReduceOp::ArgMax ? DType::Int64 : value;
 }
 
-ProgramBuilder::ProgramBuilder(std::string name, ProgramKind kind) {
+ProgramBuilder::ProgramBuilder(std::string name, ProgramKind kind, bool across) : across_(across) {
+  MOREL_ASSERT(!across || kind == ProgramKind::Columns);
   program_.name = std::move(name);
   program_.kind = kind;
 }
@@ -40,6 +41,20 @@ int64_t ProgramBuilder::output(DType dtype) {
   program_.buffers.push_back({dtype, BufferRole::Output});
   return static_cast<int64_t>(program_.buffers.size()) - 1;
 }
+
+Expr ProgramBuilder::row_input(DType dtype) {
+  const Expr out = input(dtype);
+  program_.buffers.back().per_row = !across_;
+  return out;
+}
+
+int64_t ProgramBuilder::scratch(DType dtype) {
+  const int64_t out = output(dtype);
+  program_.buffers.back().scratch = true;
+  return out;
+}
+
+Expr ProgramBuilder::position() { return across_ ? row_index() : inner_index(); }
 
 Expr ProgramBuilder::param(DType dtype) { return loops::param(program_.num_params++, dtype); }
 

@@ -30,6 +30,8 @@ enum class BufferRole : uint8_t { Input, Output };
 struct Buffer {
   DType dtype;
   BufferRole role;
+  bool per_row = false;  // an input of one element for each row (stride 0 along n)
+  bool scratch = false;  // an output that nobody reads after the call: rows may share it
 };
 
 struct Statement {
@@ -66,9 +68,14 @@ using LoopFn = void (*)(const LoopArgs*);
 // Collects statements; the `rows` rules of operators are written with it.
 class ProgramBuilder {
  public:
-  explicit ProgramBuilder(std::string name, ProgramKind kind = ProgramKind::Rows);
+  // A rule written for rows also gives a Columns program that works `across`: its rows are then positions of one row, and
+  // inner positions are different rows.
+  explicit ProgramBuilder(std::string name, ProgramKind kind = ProgramKind::Rows, bool across = false);
   Expr input(DType dtype);          // declares the next input buffer and loads it
+  Expr row_input(DType dtype);      // the same, of one element for each row
   int64_t output(DType dtype);      // declares the next output buffer
+  int64_t scratch(DType dtype);     // a buffer for values between stages
+  Expr position();                  // int64 position in the row
   Expr param(DType dtype);          // declares the next run-time parameter
   Expr reduce(ReduceOp op, const Expr& value);  // Min and Max of booleans are All and Any
   Expr sum(const Expr& value) { return reduce(ReduceOp::Sum, value); }
@@ -80,6 +87,7 @@ class ProgramBuilder {
 
  private:
   Program program_;
+  bool across_;
 };
 
 DType reduce_dtype(ReduceOp op, DType value);  // type of the register

@@ -60,6 +60,7 @@ class Verifier {
     std::unordered_map<const ExprNode*, bool> seen;
     visit(statement.value, seen, [&](const Expr& x) {
       if (x->op == ScalarOp::Index && row && program_.kind == ProgramKind::Rows) fail("a row store reads the inner position");
+      if (x->op == ScalarOp::RowIndex && (row || program_.kind == ProgramKind::Rows)) fail("only passes of Columns programs know their row");
       if (x->op == ScalarOp::Reg) {
         const auto it = regs_.find(x->index);
         if (it == regs_.end()) fail(cat("register ", x->index, " is read before it is computed"));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -101,7 +102,6 @@ void check_dtype() {
 }
 
 TEST(KernelsSort, SortAndTopkOfEveryRealType) {
-  check_dtype<bool>();
   check_dtype<int8_t>();
   check_dtype<int16_t>();
   check_dtype<int32_t>();
@@ -114,6 +114,18 @@ TEST(KernelsSort, SortAndTopkOfEveryRealType) {
   check_dtype<BFloat16>();
   check_dtype<float>();
   check_dtype<double>();
+}
+
+TEST(KernelsSort, Bool) {
+  const bool input[] = {true, false, true, false};
+  bool values[4];
+  int64_t indices[4];
+  sort(input, {DType::Bool, 1, 4, 1}, true, values, indices);
+  const int64_t wanted[] = {0, 2, 1, 3};
+  for (int idx = 0; idx < 4; ++idx) {
+    EXPECT_EQ(indices[idx], wanted[idx]);
+    EXPECT_EQ(values[idx], idx < 2);
+  }
 }
 
 TEST(KernelsSort, LongLinesAreMergedTheSameForAnyThreadCount) {

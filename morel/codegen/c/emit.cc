@@ -91,6 +91,7 @@ class Emitter {
   DType storage(int64_t buffer) const { return program_.buffers[buffer].dtype; }
   // float16 blocks are converted on their way in and out.
   bool always_block(int64_t buffer) const { return storage(buffer) == DType::Float16; }
+  bool per_row(int64_t buffer) const { return program_.buffers[buffer].per_row; }
   int64_t element_size(int64_t buffer) const { return size_of(storage(buffer)); }
 
   // Buffers that a pass reads or writes at every position (others are touched once per row).
@@ -101,7 +102,7 @@ class Emitter {
       if (statement.kind != Statement::Kind::Reduce) passing_[statement.target] = true;
       std::unordered_map<const ExprNode*, bool> seen;
       visit(statement.value, seen, [&](const Expr& x) {
-        if (x->op == ScalarOp::Load) passing_[x->index] = true;
+        if (x->op == ScalarOp::Load && !per_row(x->index)) passing_[x->index] = true;
       });
     }
   }
@@ -420,7 +421,7 @@ class Emitter {
   bool positional(const Expr& x) {
     if (once_) return false;
     if (auto it = positional_.find(x.get()); it != positional_.end()) return it->second;
-    bool out = x->op == ScalarOp::Load || x->op == ScalarOp::Index || (x->op == ScalarOp::Reg && columns());
+    bool out = (x->op == ScalarOp::Load && !per_row(x->index)) || x->op == ScalarOp::Index || (x->op == ScalarOp::Reg && columns());
     for (const Expr& arg : x->args) out = positional(arg) || out;
     return positional_[x.get()] = out;
   }
@@ -456,6 +457,7 @@ class Emitter {
   std::string leaf(const Expr& x) {
     const std::string i = std::to_string(x->index);
     if (x->op == ScalarOp::Index) return position_ + " + i";
+    if (x->op == ScalarOp::RowIndex) return "row";
     if (x->op == ScalarOp::Reg) {
       const bool arg = is_arg(reductions_.at(x->index)->reduce);
       if (arg) return "(k" + i + "[i] < 0 ? 0 : k" + i + "[i])";
@@ -466,7 +468,7 @@ class Emitter {
       return is_half(storage(x->index)) ? "morel_round_" + std::string(info(storage(x->index)).short_name) + "(" + value + ")" : value;
     }
     std::string element;
-    if (once_) {
+    if (once_ || per_row(x->index)) {
       const std::string type = always_block(x->index) ? "uint16_t" : c_storage_type(storage(x->index));
       element = "*(const " + type + "*)b" + i;
       if (always_block(x->index)) return "morel_from_f16(" + element + ")";

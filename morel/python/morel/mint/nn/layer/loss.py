@@ -1,5 +1,5 @@
 """Losses of `mint.nn`."""
-from morel import ops
+from morel.mint.nn import functional
 from morel.nn.loss import (BCELoss, BCEWithLogitsLoss as _BCEWithLogitsLoss, CosineEmbeddingLoss, CrossEntropyLoss,
                            KLDivLoss as _KLDivLoss, L1LossExt as L1Loss, MSELoss, NLLLoss,
                            SmoothL1Loss as _SmoothL1Loss, SoftMarginLoss)
@@ -48,4 +48,4 @@ class KLDivLoss(_KLDivLoss):
 
     def construct(self, input, target):
         check_tensors(self.cls_name, input=input, target=target)
-        return ops.kl_div(input, target, self.reduction, log_target=self.log_target)
+        return functional.kl_div(input, target, self.reduction, self.log_target)
