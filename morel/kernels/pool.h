@@ -1,33 +1,35 @@
-// Pooling over images [N, C, H, W] with free strides for N, C, H, W (so channels-last works as it lies), and its gradients.
+// Max and average pooling over images [N, C, H, W] of floating dtypes, windows given or adaptive, with their gradients.
+// Input and output may have any strides; channels-last images run vectorised over channels, channels-first ones over
+// rows where that pays (2x2 windows, global averages).
 #pragma once
 
-#include <cstdint>
+#include "morel/kernels/view4.h"
+#include "morel/tensor/dtype.h"
 
-#include "morel/kernels/copy.h"
+namespace morel {
 
-namespace morel::kernels {
-
-struct PoolWindow {
-  int64_t kernel[2];
-  int64_t stride[2];
-  int64_t before[2];  // padding above and left; behind it follows from the output's size
-  int64_t dilation[2] = {1, 1};
+struct Pool2d {
+  DType dtype = DType::Float32;
+  // Windows of given size; ignored when adaptive. The number of windows is the size of the output (so the caller decides
+  // about ceil_mode); windows are cut off at the padded input's end.
+  std::array<int64_t, 2> kernel{1, 1};
+  std::array<int64_t, 2> stride{1, 1};
+  std::array<int64_t, 4> padding{};  // top, bottom, left, right
+  std::array<int64_t, 2> dilation{1, 1};
+  // Window i of `out` covers floor(i * in / out) up to ceil((i + 1) * in / out).
+  bool adaptive = false;
+  // Averages: what the sum is divided by.
+  bool count_include_pad = true;
+  int64_t divisor_override = 0;  // 0: none
 };
 
-// out: the largest element of each window (NaN wins), indices: its flat position in the image, h * W + w (Int32 or Int64; may have no
-// data). Padding never wins. Float32, Float64 and halves.
-void max_pool2d(const View& out, const View& indices, const ConstView& input, const PoolWindow& window);
-// input_grad = 0, then each element of grad is added at its index, in order.
-void max_pool2d_backward(const View& input_grad, const ConstView& grad, const ConstView& indices);
+// indices (of index_dtype Int32 or Int64; data may be null): position y * W + x of the first maximum of each window in its
+// image; NaN counts as largest. Padding is never chosen. Every window must contain a position of the input.
+void max_pool2d_forward(const Pool2d& pool, const View4& input, const View4& output, DType index_dtype, const View4& indices);
+// Adds each output gradient where its maximum came from.
+void max_pool2d_backward(const Pool2d& pool, const View4& output_grad, DType index_dtype, const View4& indices,
+                         const View4& input_grad);
+void average_pool2d_forward(const Pool2d& pool, const View4& input, const View4& output);
+void average_pool2d_backward(const Pool2d& pool, const View4& output_grad, const View4& input_grad);
 
-// out: sum of each window / divisor: `divisor` if not 0, else the number of elements, with or without the padding ones (those beyond
-// the padding, where ceil_mode adds windows, never count).
-struct AverageRule {
-  bool counts_padding = true;
-  int64_t divisor = 0;
-  int64_t after[2] = {0, 0};  // padding below and right
-};
-void average_pool2d(const View& out, const ConstView& input, const PoolWindow& window, const AverageRule& rule);
-void average_pool2d_backward(const View& input_grad, const ConstView& grad, const PoolWindow& window, const AverageRule& rule);
-
-}  // namespace morel::kernels
+}  // namespace morel

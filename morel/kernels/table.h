@@ -25,5 +25,6 @@ std::span<const KernelEntry> optim_kernels();
 std::span<const KernelEntry> pool_kernels();
 std::span<const KernelEntry> random_kernels();
 std::span<const KernelEntry> shape_kernels();
+std::span<const KernelEntry> sort_kernels();
 
 }  // namespace morel

@@ -1,19 +1,12 @@
 // Convolutions of the kernel table.
 #include "morel/kernels/conv.h"
 #include "morel/kernels/table.h"
+#include "morel/kernels/tensor_view.h"
 
 namespace morel {
 namespace {
 
-View4 view4(const Tensor& tensor) {
-  View4 out;
-  out.data = tensor.data();
-  for (size_t i = 0; i < 4; ++i) {
-    out.size[i] = tensor.shape()[i];
-    out.stride[i] = tensor.strides()[i];
-  }
-  return out;
-}
+using kernels::view4;
 
 // stride, padding, dilation, groups from argument 3 on.
 Conv2d window_of(const KernelCall& call, DType dtype) {

@@ -6,38 +6,71 @@
 namespace morel {
 namespace {
 
-using kernels::view_of;
+using kernels::view4;
 
 // kernel_size, stride, padding (top, bottom, left, right), dilation from argument `first` on.
-kernels::PoolWindow window_at(const KernelCall& call, size_t first) {
+Pool2d window_at(const KernelCall& call, size_t first) {
   const Ints &kernel = call.ints(first), &stride = call.ints(first + 1), &padding = call.ints(first + 2), &dilation = call.ints(first + 3);
-  return {{kernel[0], kernel[1]}, {stride[0], stride[1]}, {padding[0], padding[2]}, {dilation[0], dilation[1]}};
+  Pool2d pool;
+  pool.dtype = call.outs[0].dtype();
+  pool.kernel = {kernel[0], kernel[1]};
+  pool.stride = {stride[0], stride[1]};
+  pool.padding = {padding[0], padding[1], padding[2], padding[3]};
+  pool.dilation = {dilation[0], dilation[1]};
+  return pool;
 }
 
-// padding, count_include_pad, divisor_override; `first` is the position of kernel_size.
-kernels::AverageRule rule_at(const KernelCall& call, size_t first) {
-  const Ints& padding = call.ints(first + 2);
-  return {call.flag(first + 5), call.integer(first + 6), {padding[1], padding[3]}};
+// As above, then ceil_mode, count_include_pad, divisor_override.
+Pool2d average_at(const KernelCall& call, size_t first) {
+  Pool2d pool = window_at(call, first);
+  pool.count_include_pad = call.flag(first + 5);
+  pool.divisor_override = call.integer(first + 6);
+  return pool;
+}
+
+Pool2d adaptive(const KernelCall& call) {
+  Pool2d pool;
+  pool.dtype = call.outs[0].dtype();
+  pool.adaptive = true;
+  return pool;
 }
 
 // args: input, kernel_size, stride, padding, dilation, ceil_mode; outs: values, indices.
 void max_pool2d_with_indices(const KernelCall& call) {
-  kernels::max_pool2d(view_of(call.outs[0]), view_of(call.outs[1]), view_of(call.tensor(0)), window_at(call, 1));
+  max_pool2d_forward(window_at(call, 1), view4(call.tensor(0)), view4(call.outs[0]), DType::Int32, view4(call.outs[1]));
 }
 
 // args: dout, indices, size, kernel_size, stride, padding, dilation.
 void max_pool2d_grad(const KernelCall& call) {
-  kernels::max_pool2d_backward(view_of(call.outs[0]), view_of(call.tensor(0)), view_of(call.tensor(1)));
+  const Tensor indices = call.tensor(1);
+  max_pool2d_backward(window_at(call, 3), view4(call.tensor(0)), indices.dtype(), view4(indices), view4(call.outs[0]));
 }
 
 // args: input, kernel_size, stride, padding, dilation, ceil_mode, count_include_pad, divisor_override.
-void average_pool2d(const KernelCall& call) {
-  kernels::average_pool2d(view_of(call.outs[0]), view_of(call.tensor(0)), window_at(call, 1), rule_at(call, 1));
-}
+void average_pool2d(const KernelCall& call) { average_pool2d_forward(average_at(call, 1), view4(call.tensor(0)), view4(call.outs[0])); }
 
 // args: dout, size, kernel_size, ... as above.
 void average_pool2d_grad(const KernelCall& call) {
-  kernels::average_pool2d_backward(view_of(call.outs[0]), view_of(call.tensor(0)), window_at(call, 2), rule_at(call, 2));
+  average_pool2d_backward(average_at(call, 2), view4(call.tensor(0)), view4(call.outs[0]));
+}
+
+// args: input, output_size; outs: values, indices.
+void adaptive_max_pool2d_with_indices(const KernelCall& call) {
+  max_pool2d_forward(adaptive(call), view4(call.tensor(0)), view4(call.outs[0]), DType::Int32, view4(call.outs[1]));
+}
+
+// args: dout, indices, size.
+void adaptive_max_pool2d_grad(const KernelCall& call) {
+  const Tensor indices = call.tensor(1);
+  max_pool2d_backward(adaptive(call), view4(call.tensor(0)), indices.dtype(), view4(indices), view4(call.outs[0]));
+}
+
+// args: input, output_size.
+void adaptive_average_pool2d(const KernelCall& call) { average_pool2d_forward(adaptive(call), view4(call.tensor(0)), view4(call.outs[0])); }
+
+// args: dout, size.
+void adaptive_average_pool2d_grad(const KernelCall& call) {
+  average_pool2d_backward(adaptive(call), view4(call.tensor(0)), view4(call.outs[0]));
 }
 
 }  // namespace
@@ -48,6 +81,10 @@ std::span<const KernelEntry> pool_kernels() {
       {"max_pool2d_grad", max_pool2d_grad},
       {"average_pool2d", average_pool2d},
       {"average_pool2d_grad", average_pool2d_grad},
+      {"adaptive_max_pool2d_with_indices", adaptive_max_pool2d_with_indices},
+      {"adaptive_max_pool2d_grad", adaptive_max_pool2d_grad},
+      {"adaptive_average_pool2d", adaptive_average_pool2d},
+      {"adaptive_average_pool2d_grad", adaptive_average_pool2d_grad},
   };
   return entries;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "morel/kernels/copy.h"
+#include "morel/kernels/view4.h"
 #include "morel/tensor/tensor.h"
 
 namespace morel::kernels {
@@ -14,5 +15,16 @@ inline View view_of(const Tensor& tensor) {
 Tensor converted(const Tensor& tensor, DType dtype);
 // Copies (and converts) the elements of `source` into `target`, broadcasting; the two may overlap.
 void copy_tensor(const Tensor& target, const Tensor& source);
+
+// A tensor of four axes.
+inline View4 view4(const Tensor& tensor) {
+  View4 out;
+  out.data = tensor.data();
+  for (size_t i = 0; i < 4; ++i) {
+    out.size[i] = tensor.shape()[i];
+    out.stride[i] = tensor.strides()[i];
+  }
+  return out;
+}
 
 }  // namespace morel::kernels

@@ -173,6 +173,15 @@ Types pool_infer(const ArgView& c) {
   return {Type{c.tensor_dtype(0), out}};
 }
 
+// Cotangents read at the positions that the forward pass chose.
+Syms read_at_indices(const GradCall& g) {
+  Builder& b = g.builder();
+  const Shape& out = g.shape(0);
+  const Sym flat = b("reshape", g.dout(), Ints{out[0], out[1], -1});
+  const Sym positions = b("reshape", b("cast", g[1], DType::Int64), Ints{out[0], out[1], -1});
+  return {b("reshape", b("gather_elements", flat, 2, positions), Ints(out))};
+}
+
 void register_pooling(Family& add) {
   constexpr std::string_view max_window = "kernel_size: int[], stride: int[], padding: int[], dilation: int[], ceil_mode: bool";
   static const std::string max_args = cat("input: Tensor, ", max_window);
@@ -199,13 +208,7 @@ void register_pooling(Family& add) {
        .infer = [](const ArgView& c) -> Types { return {Type{c.tensor_dtype(0), Shape(c.ints("size"))}}; },
        .kernel = true,
        .strides = strides_like<0>,
-       .grad = [](const GradCall& g) -> Syms {
-         Builder& b = g.builder();
-         const Shape& out = g.shape(0);
-         const Sym flat = b("reshape", g.dout(), Ints{out[0], out[1], -1});
-         const Sym positions = b("reshape", b("cast", g[1], DType::Int64), Ints{out[0], out[1], -1});
-         return {b("reshape", b("gather_elements", flat, 2, positions), Ints(out))};
-       },
+       .grad = read_at_indices,
        .saves = {bits({1}), 0},
        .flags = kHidden,
        .dtypes = floats});
@@ -237,6 +240,88 @@ void register_pooling(Family& add) {
        .dtypes = floats});
 }
 
+// -- adaptive pooling: the windows follow from the sizes --
+
+Types adaptive_infer(const ArgView& c) {
+  const Shape& x = c.shape(0);
+  MOREL_CHECK(x.size() == 4, Value, "For '", display_name(c.op()), "', input must have 4 dimensions, but got ", to_string(type_of(c.value(0))));
+  const Ints& size = c.ints("output_size");
+  return {Type{c.tensor_dtype(0), {x[0], x[1], size[0], size[1]}}};
+}
+
+void register_adaptive(Family& add) {
+  const auto sized = [](const ArgView& c) -> Types { return {Type{c.tensor_dtype(0), Shape(c.ints("size"))}}; };
+  add({.name = "adaptive_max_pool2d_with_indices",
+       .args = "input: Tensor, output_size: int[]",
+       .doc = "Largest element of each of output_size windows that cover the image, and its flat position.",
+       .infer = [](const ArgView& c) -> Types {
+         Types out = adaptive_infer(c);
+         out.push_back({DType::Int32, out[0].shape});
+         return out;
+       },
+       .kernel = true,
+       .strides = strides_like<0>,
+       .grad = [](const GradCall& g) -> Syms {
+         return {g.builder()("adaptive_max_pool2d_grad", g.dout(), g.out(1), Ints(g.shape(0)))};
+       },
+       .saves = {0, bits({1})},
+       .flags = kHidden,
+       .dtypes = floats});
+  add({.name = "adaptive_max_pool2d_grad",
+       .args = "dout: Tensor, indices: Tensor, size: int[]",
+       .doc = "Adds each cotangent at the position from which the forward pass took its maximum.",
+       .infer = sized,
+       .kernel = true,
+       .strides = strides_like<0>,
+       .grad = read_at_indices,
+       .saves = {bits({1}), 0},
+       .flags = kHidden,
+       .dtypes = floats});
+  add({.name = "adaptive_average_pool2d",
+       .args = "input: Tensor, output_size: int[]",
+       .doc = "Mean of each of output_size windows that cover the image.",
+       .infer = adaptive_infer,
+       .kernel = true,
+       .strides = strides_like<0>,
+       .grad = [](const GradCall& g) -> Syms { return {g.builder()("adaptive_average_pool2d_grad", g.dout(), Ints(g.shape(0)))}; },
+       .flags = kHidden,
+       .dtypes = floats});
+  add({.name = "adaptive_average_pool2d_grad",
+       .args = "dout: Tensor, size: int[]",
+       .doc = "Spreads each cotangent over its window.",
+       .infer = sized,
+       .kernel = true,
+       .strides = strides_like<0>,
+       .grad = [](const GradCall& g) -> Syms {
+         const Shape& out = g.shape(0);
+         return {g.builder()("adaptive_average_pool2d", g.dout(), Ints{out[2], out[3]})};
+       },
+       .flags = kHidden,
+       .dtypes = floats});
+}
+
+// Public adaptive pooling: output_size is one number or (H, W); images may come without a batch axis.
+Syms adaptive_compose(const Call& c, OpName primitive) {
+  Builder& b = c.builder();
+  const Ints& given = c.ints("output_size");
+  MOREL_CHECK(given.size() == 1 || given.size() == 2, Value, "For '", display_name(c.op()), "', 'output_size' must be an int or 2 ints, but got ",
+              to_string(c.value("output_size")));
+  const Ints size{given[0], given.back()};
+  MOREL_CHECK(size[0] > 0 && size[1] > 0, Value, "For '", display_name(c.op()), "', 'output_size' must be positive, but got ",
+              to_string(c.value("output_size")));
+  const bool single = c.rank(0) == 3;
+  const Sym out = b(primitive, single ? b("expand_dims", c[0], 0) : c[0], size);
+  Syms results;
+  if (out.value().is_list()) {
+    results = {out.item(0), out.item(1)};
+  } else {
+    results = {out};
+  }
+  if (single)
+    for (Sym& result : results) result = b("squeeze", result, Ints{0});
+  return results;
+}
+
 struct Window {
   Sym x;
   Ints kernel, stride, padding, dilation;
@@ -264,6 +349,7 @@ void register_conv(Registry& registry) {
   Family add(registry, "conv");
   register_convolution(add);
   register_pooling(add);
+  register_adaptive(add);
   add({.name = "conv2d",
        .args = "input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[] = 1, pad_mode: str = 'valid', padding: int[] = 0, "
                "dilation: int[] = 1, groups: int = 1",
@@ -299,6 +385,18 @@ void register_conv(Registry& registry) {
          const Sym out = b("average_pool2d", w.x, w.kernel, w.stride, w.padding, w.dilation, c["ceil_mode"], c["count_include_pad"],
                            c["divisor_override"]);
          return {w.single ? b("squeeze", out, Ints{0}) : out};
+       }});
+  add({.name = "adaptive_avg_pool2d",
+       .args = "input: Tensor, output_size: int[]",
+       .doc = "Mean of each of output_size windows that cover input [N, C, H, W].",
+       .compose = [](const Call& c) -> Syms { return adaptive_compose(c, "adaptive_average_pool2d"); }});
+  add({.name = "adaptive_max_pool2d",
+       .args = "input: Tensor, output_size: int[], return_indices: bool = False",
+       .doc = "Largest element of each of output_size windows that cover input [N, C, H, W]; with return_indices also its flat position (int64).",
+       .compose = [](const Call& c) -> Syms {
+         Syms out = adaptive_compose(c, "adaptive_max_pool2d_with_indices");
+         if (c.flag("return_indices")) return {out[0], c.builder()("cast", out[1], DType::Int64)};
+         return {out[0]};
        }});
 }
 

@@ -35,14 +35,15 @@ Sym class_positions(Builder& b, int64_t classes, int64_t axis, int64_t rank, DTy
 }
 
 struct ClassRow {
-  Expr x, target, weight;
-  Expr hit(const Expr& yes, const Expr& no) const { return where(loops::cast(loops::inner_index(), DType::Int32) == target, yes, no); }
+  Expr x, target, weight, position;
+  Expr hit(const Expr& yes, const Expr& no) const { return where(position == target, yes, no); }
 };
 ClassRow class_row(ProgramBuilder& rows, DType dtype) {
   ClassRow row;
   row.x = rows.input(dtype);
-  row.target = rows.input(DType::Int32);
-  row.weight = rows.input(compute_dtype(dtype));
+  row.target = rows.row_input(DType::Int32);
+  row.weight = rows.row_input(compute_dtype(dtype));
+  row.position = loops::cast(rows.position(), DType::Int32);
   return row;
 }
 
@@ -59,7 +60,7 @@ void cross_entropy_forward(ProgramBuilder& rows, DType dtype) {
 
 void cross_entropy_backward(ProgramBuilder& rows, DType dtype) {
   const ClassRow row = class_row(rows, dtype);
-  const Expr lse = rows.input(compute_dtype(dtype)), dloss = rows.input(compute_dtype(dtype));
+  const Expr lse = rows.row_input(compute_dtype(dtype)), dloss = rows.row_input(compute_dtype(dtype));
   const int64_t out = rows.output(dtype);
   const Expr scale = dloss * row.weight, p = exp(row.x - lse);
   rows.store(out, where(row.weight == 0.0, constant_like(0, p), scale * row.hit(p - 1.0, p)));

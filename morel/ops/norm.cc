@@ -79,8 +79,8 @@ NormOperands layer_norm_operands(ProgramBuilder& rows, DType dtype) {
   NormOperands in;
   in.dout = rows.input(dtype);
   in.x = rows.input(dtype);
-  in.mean = rows.input(wide);
-  in.rstd = rows.input(wide);
+  in.mean = rows.row_input(wide);
+  in.rstd = rows.row_input(wide);
   in.weight = rows.input(wide);
   return in;
 }
@@ -187,7 +187,7 @@ NormOperands rms_norm_operands(ProgramBuilder& rows, DType dtype) {
   NormOperands in;
   in.dout = rows.input(dtype);
   in.x = rows.input(dtype);
-  in.rstd = rows.input(wide);
+  in.rstd = rows.row_input(wide);
   in.weight = rows.input(wide);
   return in;
 }

@@ -53,10 +53,19 @@ loops::Program reduce_program(const OpDef& op, DType in, DType out, loops::Progr
 }
 
 std::string rows_name(const OpDef& op, DType dtype) { return cat(op.name, ".", info(dtype).short_name); }
+std::string across_name(const OpDef& op, DType dtype) { return cat(op.name, ".", info(dtype).short_name, ".across"); }
 std::string columns_name(const OpDef& op, DType dtype) { return cat(op.name, ".", info(dtype).short_name, ".columns"); }
 
 loops::Program rows_program(const OpDef& op, DType dtype) {
   loops::ProgramBuilder builder(rows_name(op, dtype));
+  op.rows(builder, dtype);
+  return builder.finish();
+}
+
+bool can_go_across(const OpDef& op) { return op.rows && !op.columns && op.schema.find("axis") >= 0; }
+
+loops::Program across_program(const OpDef& op, DType dtype) {
+  loops::ProgramBuilder builder(across_name(op, dtype), loops::ProgramKind::Columns, true);
   op.rows(builder, dtype);
   return builder.finish();
 }
@@ -74,9 +83,15 @@ RowsSignature signature_of(const loops::Program& program) {
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const loops::Buffer& buffer = program.buffers[i];
     if (buffer.role == loops::BufferRole::Input) {
+      MOREL_CHECK(out.outputs.empty(), Internal, "loop program ", program.name, ": inputs come before outputs");
       out.inputs.push_back(buffer.dtype);
       continue;
     }
+    if (buffer.scratch) {
+      out.scratch.push_back(buffer.dtype);
+      continue;
+    }
+    MOREL_CHECK(out.scratch.empty(), Internal, "loop program ", program.name, ": outputs come before scratch");
     bool per_row = false;
     for (const loops::Statement& statement : program.statements)
       if (statement.kind == loops::Statement::Kind::StoreRow && statement.target == static_cast<int64_t>(i)) per_row = true;
@@ -145,6 +160,7 @@ std::vector<loops::Program> ahead_of_time_programs() {
       if (!contains(op.dtypes, dtype)) continue;
       if (op.loop && (op.promotion != Promotion::Logic || dtype == DType::Bool)) add(elementwise_program(op, dtype));
       if (op.rows) add(rows_program(op, dtype));
+      if (can_go_across(op)) add(across_program(op, dtype));
       if (op.columns) add(columns_program(op, dtype));
       if (op.reduce)
         for (const DType result : reduce_outputs(op, dtype))

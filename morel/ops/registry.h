@@ -64,6 +64,10 @@ std::string reduce_name(const OpDef& op, DType in, DType out, loops::ProgramKind
 bool has_reduce_program(const OpDef& op, DType in, DType out);
 loops::Program rows_program(const OpDef& op, DType dtype);
 std::string rows_name(const OpDef& op, DType dtype);
+// The same for rows whose elements lie apart while those of different rows are neighbours; operators with an axis have it.
+bool can_go_across(const OpDef& op);
+loops::Program across_program(const OpDef& op, DType dtype);
+std::string across_name(const OpDef& op, DType dtype);
 // The companion that sums over all rows (OpDef::columns).
 loops::Program columns_program(const OpDef& op, DType dtype);
 std::string columns_name(const OpDef& op, DType dtype);
@@ -75,6 +79,7 @@ struct RowsSignature {
   };
   SmallVector<DType, 6> inputs;
   SmallVector<Output, 3> outputs;
+  SmallVector<DType, 2> scratch;
 };
 const RowsSignature& rows_signature(const OpDef& op, DType dtype);
 const RowsSignature& columns_signature(const OpDef& op, DType dtype);

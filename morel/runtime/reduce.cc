@@ -25,6 +25,8 @@ constexpr int64_t parallel_elements = 32768;
 constexpr int64_t task_elements = 65536;
 // Long rows are cut into chunks of this many elements; a multiple of the loops' block.
 constexpr int64_t chunk_elements = 16384;
+// Rows of at most this many elements are reduced side by side.
+constexpr int64_t short_row = 32;
 // Narrow columns are widened to about this many by treating several rows as one.
 constexpr int64_t wide_columns = 256;
 
@@ -179,6 +181,11 @@ class Pass {
     const int64_t total_rows = count_of(outer);
     if (inner.size >= 4 * chunk_elements && total_rows < 64) return long_rows(inner, outer, src, dst);
     const Axis row = outer.empty() ? Axis{1, 0, 0, false} : outer.back();
+    if (inner.size <= short_row && row.size >= 16) {  // many of them side by side
+      Axes turned = axes;
+      std::swap(turned[axes.size() - 1], turned[axes.size() - 2]);
+      return columns(turned, static_cast<int64_t>(axes.size()) - 2, src, dst);
+    }
     if (!outer.empty()) outer = outer.first(outer.size() - 1);
     const int64_t batches = total_rows / std::max<int64_t>(row.size, 1), n = inner.size;
     // Rows of a task: a piece of the row axis of one batch.

@@ -1,4 +1,6 @@
-// Row-wise operators (softmax, layer_norm, ...): a loop program along one axis, for every position of the other axes.
+// Row-wise operators (softmax, layer_norm, ...): a loop program along one axis, for every position of the other axes. Rows
+// whose elements are neighbours in memory run one after the other; where neighbours belong to different rows, or rows are
+// very short, many rows run side by side (the `across` program). The choice follows from shapes and strides alone.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -21,10 +23,12 @@ constexpr int64_t parallel_elements = 16384;
 constexpr int64_t task_elements = 32768;
 // Rows of one block of a columns program: what rows and columns programs read together stays in the second-level cache.
 constexpr int64_t block_elements = 49152;
+// Rows of at most this many elements run side by side.
+constexpr int64_t short_row = 32;
 
 struct RowsKernel {
   const RowsSignature& signature;
-  std::unique_ptr<LoopKernel> rows;
+  std::unique_ptr<LoopKernel> rows, across;
   const RowsSignature* columns_signature = nullptr;
   std::unique_ptr<LoopKernel> columns;
 };
@@ -36,8 +40,9 @@ const RowsKernel& rows_kernel(const OpDef& op, DType dtype) {
   const RowsKernel* kernel = slot.load(std::memory_order_acquire);
   if (kernel) [[likely]]
     return *kernel;
-  auto made = std::make_unique<RowsKernel>(RowsKernel{rows_signature(op, dtype), {}, nullptr, {}});
+  auto made = std::make_unique<RowsKernel>(RowsKernel{rows_signature(op, dtype), {}, {}, nullptr, {}});
   made->rows = make_loop_kernel(rows_name(op, dtype), [&] { return rows_program(op, dtype); });
+  if (can_go_across(op)) made->across = make_loop_kernel(across_name(op, dtype), [&] { return across_program(op, dtype); });
   if (op.columns) {
     made->columns_signature = &columns_signature(op, dtype);
     made->columns = make_loop_kernel(columns_name(op, dtype), [&] { return columns_program(op, dtype); });
@@ -46,40 +51,50 @@ const RowsKernel& rows_kernel(const OpDef& op, DType dtype) {
   return *kernel;
 }
 
-// One call: buffers in the order of the program, their strides over (outer axes..., row axis) in bytes.
-struct RowsCall {
-  std::array<Value, max_buffers> kept;  // keeps converted tensors alive
-  std::array<char*, max_buffers> data{};
-  std::array<std::array<char, 16>, max_buffers> scalars;
-  std::array<std::array<int64_t, max_rank>, max_buffers> strides{};
-  std::array<double, max_buffers> params{};
-  std::array<const TensorImpl*, max_buffers> tensors{};
-  size_t inputs = 0, count = 0, num_params = 0;
-  int64_t sizes[max_rank];  // outer axes, innermost last
-  size_t rank = 0;
-  int64_t n = 1;  // length of a row
+// One operand: first element, strides in bytes along the outer axes and then the row axis.
+struct Operand {
+  char* data;
+  std::array<int64_t, max_rank> strides;
 };
 
-void gather_inputs(const OpDef& op, std::span<const Value> args, const RowsSignature& signature, RowsCall& call) {
+struct RowsCall {
+  const RowsKernel& kernel;
+  std::array<Value, max_buffers> kept;  // keeps converted tensors alive
+  std::array<const TensorImpl*, max_buffers> tensors;
+  std::array<std::array<char, 16>, max_buffers> scalars;
+  std::array<Operand, max_buffers> operands;
+  std::array<double, max_buffers> params;
+  size_t inputs = 0, count = 0, num_params = 0;
+  int64_t sizes[max_rank];  // outer axes
+  size_t rank = 0;
+  int64_t n = 1, rows = 1;  // length and number of rows
+  explicit RowsCall(const RowsKernel& k) : kernel(k) {}
+};
+
+void gather_inputs(const OpDef& op, std::span<const Value> args, RowsCall& call) {
+  const RowsSignature& signature = call.kernel.signature;
   for (size_t i = 0; i < args.size(); ++i) {
     const ArgSpec& spec = op.schema.args[i];
-    if (spec.name == "axis") continue;
     if (!spec.is_tensor_like() && !(spec.kinds & kNumber)) {
-      call.params[call.num_params++] = args[i].number();
+      if (spec.name != "axis") call.params[call.num_params++] = args[i].number();
       continue;
     }
     const size_t idx = call.inputs++;
     const DType wanted = signature.inputs[idx];
+    call.tensors[idx] = nullptr;
     if (!args[i].is_tensor()) {
       store_scalar(args[i], wanted, call.scalars[idx].data());
-      call.data[idx] = call.scalars[idx].data();
+      call.operands[idx] = {call.scalars[idx].data(), {}};
       continue;
     }
-    Tensor tensor = args[i].tensor();
-    if (tensor.dtype() != wanted) tensor = convert(tensor, wanted);
-    call.tensors[idx] = tensor.get();
-    call.data[idx] = tensor.as<char>();
-    call.kept[idx] = std::move(tensor);
+    const TensorImpl* tensor = args[i].tensor_impl();
+    // Rows must merge into one axis for a columns program.
+    if (tensor->dtype != wanted || (op.columns && !tensor->contiguous)) {
+      call.kept[idx] = convert(args[i].tensor(), wanted);
+      tensor = call.kept[idx].tensor_impl();
+    }
+    call.tensors[idx] = tensor;
+    call.operands[idx].data = static_cast<char*>(tensor->data());
   }
   MOREL_ASSERT(call.inputs == signature.inputs.size());
   call.count = call.inputs;
@@ -91,19 +106,19 @@ Shape space_of(const OpDef& op, const RowsCall& call) {
   for (size_t i = 0; i < call.inputs; ++i) {
     if (!call.tensors[i]) continue;
     const Shape& shape = call.tensors[i]->layout.shape;
-    space = first ? shape : broadcast_shapes(op, space, shape);
+    if (first) space = shape;
+    else if (shape != space) space = broadcast_shapes(op, space, shape);
     first = false;
   }
   return space;
 }
 
-void set_strides(RowsCall& call, size_t buffer, const Shape& space, size_t axis, const Layout& layout, int64_t item) {
-  const size_t shift = space.size() - layout.shape.size();
+void set_strides(Operand& operand, const Shape& space, size_t axis, const Shape& shape, const Strides& strides, int64_t item) {
+  const size_t shift = space.size() - shape.size();
   size_t outer = 0;
   for (size_t k = 0; k < space.size(); ++k) {
-    int64_t stride = 0;
-    if (k >= shift && layout.shape[k - shift] != 1) stride = layout.strides[k - shift] * item;
-    call.strides[buffer][k == axis ? space.size() - 1 : outer++] = stride;
+    const int64_t stride = k >= shift && shape[k - shift] != 1 ? strides[k - shift] * item : 0;
+    operand.strides[k == axis ? space.size() - 1 : outer++] = stride;
   }
 }
 
@@ -114,62 +129,147 @@ void merge_outer(RowsCall& call) {
   for (size_t k = 0; k < call.rank; ++k) {
     if (call.sizes[k] == 1) continue;
     bool merge = kept > 0;
-    for (size_t i = 0; i < call.count && merge; ++i) merge = call.strides[i][kept - 1] == call.strides[i][k] * call.sizes[k];
+    for (size_t i = 0; i < call.count && merge; ++i)
+      merge = call.operands[i].strides[kept - 1] == call.operands[i].strides[k] * call.sizes[k];
     const size_t to = merge ? kept - 1 : kept++;
     call.sizes[to] = merge ? call.sizes[to] * call.sizes[k] : call.sizes[k];
-    for (size_t i = 0; i < call.count; ++i) call.strides[i][to] = call.strides[i][k];
+    for (size_t i = 0; i < call.count; ++i) call.operands[i].strides[to] = call.operands[i].strides[k];
   }
-  for (size_t i = 0; i < call.count; ++i) call.strides[i][std::max<size_t>(kept, 1)] = call.strides[i][row];
   if (kept == 0) {
-    call.sizes[0] = 1;
-    for (size_t i = 0; i < call.count; ++i) call.strides[i][0] = 0;
     kept = 1;
+    call.sizes[0] = 1;
+    for (size_t i = 0; i < call.count; ++i) call.operands[i].strides[0] = 0;
   }
+  for (size_t i = 0; i < call.count; ++i) call.operands[i].strides[kept] = call.operands[i].strides[row];
   call.rank = kept;
 }
 
+// Memory of a task for values between stages; lives as long as the thread.
+char* scratch_memory(int64_t bytes) {
+  static thread_local std::vector<char> memory;
+  const size_t wanted = static_cast<size_t>(bytes) + 64;
+  if (memory.size() < wanted) memory.resize(wanted);
+  return memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
+}
+
+// What a kernel is called with: pointers at a position of the outer axes, strides along the two axes of the kernel.
+class KernelArgs {
+ public:
+  // Rows of the kernel run along `rows_axis`, its inner positions along `inner_axis` (axes of the operands' strides).
+  KernelArgs(const RowsCall& call, size_t rows_axis, size_t inner_axis, int64_t scratch_row, int64_t scratch_n)
+      : call_(call), count_(call.count + call.kernel.signature.scratch.size()) {
+    for (size_t i = 0; i < call.count; ++i) {
+      row_strides_[i] = call.operands[i].strides[rows_axis];
+      strides_[i] = call.operands[i].strides[inner_axis];
+    }
+    int64_t bytes = 0;
+    for (size_t i = call.count; i < count_; ++i) {
+      const int64_t item = size_of(call.kernel.signature.scratch[i - call.count]);
+      strides_[i] = item;
+      row_strides_[i] = scratch_row * scratch_n * item;
+      offsets_[i] = bytes;
+      bytes += std::max<int64_t>(scratch_row * call.n, 1) * scratch_n * item + 256;
+    }
+    if (bytes == 0) return;
+    char* memory = scratch_memory(bytes);
+    for (size_t i = call.count; i < count_; ++i) at_[i] = memory + offsets_[i];
+  }
+  void start() {
+    for (size_t i = 0; i < call_.count; ++i) at_[i] = call_.operands[i].data;
+  }
+  void move(size_t axis, int64_t by) {
+    for (size_t i = 0; i < call_.count; ++i) at_[i] += by * call_.operands[i].strides[axis];
+  }
+  void run(const LoopKernel& kernel, int64_t rows, int64_t n) const { kernel({rows, n, at_, row_strides_, strides_, call_.params.data()}); }
+
+ private:
+  const RowsCall& call_;
+  size_t count_;
+  char* at_[max_buffers];
+  int64_t row_strides_[max_buffers], strides_[max_buffers], offsets_[max_buffers];
+};
+
 // Rows [begin, end) of the outer axes, counted row-major.
-void run_rows(const LoopKernel& kernel, const RowsCall& call, int64_t begin, int64_t end) {
+void run_rows(const RowsCall& call, int64_t begin, int64_t end) {
   const size_t last = call.rank - 1;
-  int64_t row_strides[max_buffers], strides[max_buffers];
-  for (size_t i = 0; i < call.count; ++i) row_strides[i] = call.strides[i][last], strides[i] = call.strides[i][call.rank];
+  KernelArgs args(call, last, call.rank, 0, call.n);
   while (begin < end) {
     int64_t rest = begin / call.sizes[last];
     const int64_t row = begin % call.sizes[last], batch = std::min(end - begin, call.sizes[last] - row);
-    char* at[max_buffers];
-    for (size_t i = 0; i < call.count; ++i) at[i] = call.data[i] + row * row_strides[i];
-    for (size_t k = last; k-- > 0; rest /= call.sizes[k])
-      for (size_t i = 0; i < call.count; ++i) at[i] += rest % call.sizes[k] * call.strides[i][k];
-    kernel({batch, call.n, at, row_strides, strides, call.params.data()});
+    args.start();
+    args.move(last, row);
+    for (size_t k = last; k-- > 0; rest /= call.sizes[k]) args.move(k, rest % call.sizes[k]);
+    args.run(*call.kernel.rows, batch, call.n);
     begin += batch;
   }
 }
 
+// The outer axis along which rows run side by side; nothing where rows should run one after the other.
+std::optional<size_t> side_axis(const RowsCall& call) {
+  if (!call.kernel.across || call.rows < 8) return std::nullopt;
+  const Operand& lead = call.operands[0];
+  const int64_t step = std::abs(lead.strides[call.rank]), item = size_of(call.kernel.signature.inputs[0]);
+  if (step == item && call.n > short_row) return std::nullopt;
+  size_t best = call.rank - 1;
+  for (size_t k = 0; k < call.rank; ++k) {
+    const int64_t stride = std::abs(lead.strides[k]);
+    if (call.sizes[k] > 1 && stride > 0 && (call.sizes[best] == 1 || stride < std::abs(lead.strides[best]))) best = k;
+  }
+  const bool closer = std::abs(lead.strides[best]) < step && lead.strides[best] != 0;
+  return call.sizes[best] >= 8 && (closer || call.n <= short_row) ? std::optional(best) : std::nullopt;
+}
+
+void run_across(const RowsCall& call, size_t side) {
+  const bool has_scratch = !call.kernel.signature.scratch.empty();
+  const int64_t size = call.sizes[side], other = call.rows / size;
+  // The tile and its scratch stay in the second-level cache.
+  const int64_t tile = std::min(size, std::clamp<int64_t>(65536 / std::max<int64_t>(call.n, 1) / 64 * 64, 64, 1024));
+  const int64_t tiles = (size + tile - 1) / tile;
+  const auto run = [&](int64_t begin, int64_t end) {
+    KernelArgs args(call, call.rank, side, has_scratch, tile);
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t first = task % tiles * tile;
+      int64_t rest = task / tiles;
+      args.start();
+      args.move(side, first);
+      for (size_t k = call.rank; k-- > 0;) {
+        if (k == side) continue;
+        args.move(k, rest % call.sizes[k]);
+        rest /= call.sizes[k];
+      }
+      args.run(*call.kernel.across, call.n, std::min(tile, size - first));
+    }
+  };
+  if (call.rows * call.n < parallel_elements) return run(0, tiles * other);
+  parallel_for(tiles * other, std::max<int64_t>(1, task_elements / std::max<int64_t>(tile * call.n, 1)), run);
+}
+
 // Rows and columns programs block by block; the partial sums of the blocks are added in order.
-Values run_with_columns(const RowsKernel& kernel, const RowsCall& call, int64_t rows, Values outs, const Types& types) {
+void run_with_columns(const RowsCall& call, Values& outs, const Types& types) {
   MOREL_CHECK(call.rank == 1, Internal, "internal error: rows that cannot be merged reached a columns program");
-  const size_t first = kernel.signature.outputs.size(), count = kernel.columns_signature->outputs.size();
+  const size_t first = call.kernel.signature.outputs.size(), count = call.kernel.columns_signature->outputs.size();
   const int64_t block = std::clamp<int64_t>(block_elements / std::max<int64_t>(call.n, 1), 8, 256);
-  const int64_t blocks = std::max<int64_t>(1, (rows + block - 1) / block);
+  const int64_t blocks = std::max<int64_t>(1, (call.rows + block - 1) / block);
   std::array<Tensor, max_buffers> partial;
   for (size_t i = 0; i < count; ++i) partial[i] = Tensor::empty({blocks, call.n}, types[first + i].dtype);
   const auto run = [&](int64_t task) {
-    const int64_t begin = task * block, end = std::min(begin + block, rows);
-    run_rows(*kernel.rows, call, begin, end);
+    const int64_t begin = task * block, end = std::min(begin + block, call.rows);
+    run_rows(call, begin, end);
     char* at[max_buffers];
-    int64_t row_strides[max_buffers] = {}, strides[max_buffers];
+    int64_t row_strides[max_buffers], strides[max_buffers];
     for (size_t i = 0; i < call.inputs; ++i) {
-      row_strides[i] = call.strides[i][0];
-      strides[i] = call.strides[i][1];
-      at[i] = call.data[i] + begin * row_strides[i];
+      row_strides[i] = call.operands[i].strides[0];
+      strides[i] = call.operands[i].strides[1];
+      at[i] = call.operands[i].data + begin * row_strides[i];
     }
     for (size_t i = 0; i < count; ++i) {
+      row_strides[call.inputs + i] = 0;
       strides[call.inputs + i] = size_of(partial[i].dtype());
       at[call.inputs + i] = partial[i].as<char>() + task * call.n * strides[call.inputs + i];
     }
-    (*kernel.columns)({end - begin, call.n, at, row_strides, strides, call.params.data()});
+    (*call.kernel.columns)({end - begin, call.n, at, row_strides, strides, call.params.data()});
   };
-  if (rows * call.n < parallel_elements) {
+  if (call.rows * call.n < parallel_elements) {
     for (int64_t task = 0; task < blocks; ++task) run(task);
   } else {
     parallel_tasks(blocks, run);
@@ -183,7 +283,6 @@ Values run_with_columns(const RowsKernel& kernel, const RowsCall& call, int64_t 
     reduce_into(find_op("sum"), partial[i], {0}, sum, false);
     outs.push_back(sum);
   }
-  return outs;
 }
 
 }  // namespace
@@ -192,9 +291,8 @@ Values execute_rows(const OpDef& op, std::span<const Value> args) {
   const Types types = op.infer(ArgView(op, args));
   size_t lead = 0;
   while (!args[lead].is_tensor()) ++lead;
-  const RowsKernel& kernel = rows_kernel(op, args[lead].tensor_impl()->dtype);
-  RowsCall call;
-  gather_inputs(op, args, kernel.signature, call);
+  RowsCall call(rows_kernel(op, args[lead].tensor_impl()->dtype));
+  gather_inputs(op, args, call);
   Shape space = space_of(op, call);
   MOREL_CHECK(space.size() < max_rank, NotImplemented, "For '", display_name(op), "', tensors of more than ", max_rank - 1,
               " dimensions are not supported");
@@ -204,41 +302,38 @@ Values execute_rows(const OpDef& op, std::span<const Value> args) {
   const size_t axis = static_cast<size_t>(axis_at < 0 ? rank - 1 : normalize_axis(op, "axis", args[static_cast<size_t>(axis_at)].integer(), rank));
   for (size_t i = 0; i < call.inputs; ++i) {
     if (!call.tensors[i]) continue;
-    if (op.columns && !call.tensors[i]->contiguous) {  // rows must merge into one axis
-      Tensor dense = contiguous(call.kept[i].tensor());
-      call.tensors[i] = dense.get();
-      call.data[i] = dense.as<char>();
-      call.kept[i] = std::move(dense);
-    }
-    set_strides(call, i, space, axis, call.tensors[i]->layout, size_of(kernel.signature.inputs[i]));
+    const Layout& layout = call.tensors[i]->layout;
+    set_strides(call.operands[i], space, axis, layout.shape, layout.strides, size_of(call.kernel.signature.inputs[i]));
   }
   Values outs;
-  for (size_t i = 0; i < kernel.signature.outputs.size(); ++i) {
-    const RowsSignature::Output& spec = kernel.signature.outputs[i];
+  for (size_t i = 0; i < call.kernel.signature.outputs.size(); ++i) {
+    const RowsSignature::Output& spec = call.kernel.signature.outputs[i];
     Tensor out = Tensor::empty(types[i].shape, spec.dtype);
-    Layout layout{space, {}, 0};
-    if (spec.per_row) layout.shape[axis] = 1;
-    layout.strides = contiguous_strides(layout.shape);
-    call.data[call.count] = out.as<char>();
-    set_strides(call, call.count++, space, axis, layout, size_of(spec.dtype));
+    Shape shape = space;
+    if (spec.per_row) shape[axis] = 1;
+    call.operands[call.count].data = out.as<char>();
+    set_strides(call.operands[call.count++], space, axis, shape, contiguous_strides(shape), size_of(spec.dtype));
     outs.push_back(std::move(out));
   }
   call.n = space[axis];
-  int64_t rows = 1;
   for (size_t k = 0; k < space.size(); ++k) {
     if (k == axis) continue;
     call.sizes[call.rank++] = space[k];
-    rows *= space[k];
+    call.rows *= space[k];
   }
-  if (rows > 0) merge_outer(call);
+  if (call.rows > 0) merge_outer(call);
   if (op.columns) {
-    if (rows == 0) call.rank = 1;
-    return run_with_columns(kernel, call, rows, std::move(outs), types);
+    if (call.rows == 0) call.rank = 1;
+    run_with_columns(call, outs, types);
+    return outs;
   }
-  if (rows * call.n < parallel_elements) {
-    if (rows > 0) run_rows(*kernel.rows, call, 0, rows);
+  if (call.rows == 0) return outs;
+  if (const std::optional<size_t> side = side_axis(call)) {
+    run_across(call, *side);
+  } else if (call.rows * call.n < parallel_elements) {
+    run_rows(call, 0, call.rows);
   } else {
-    parallel_for(rows, std::max<int64_t>(1, task_elements / call.n), [&](int64_t begin, int64_t end) { run_rows(*kernel.rows, call, begin, end); });
+    parallel_for(call.rows, std::max<int64_t>(1, task_elements / call.n), [&](int64_t begin, int64_t end) { run_rows(call, begin, end); });
   }
   return outs;
 }

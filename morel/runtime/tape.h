@@ -66,6 +66,22 @@ Tensor make_input(const Tensor& tensor);
 // Returns false when it was one already.
 bool make_leaf(const Tensor& tensor);
 void clear_leaf(const Tensor& tensor);
+// Makes tensors places to differentiate at for its lifetime, those that were not already.
+class LeafScope {
+ public:
+  explicit LeafScope(std::span<const Tensor> tensors) {
+    for (const Tensor& tensor : tensors)
+      if (make_leaf(tensor)) made_.push_back(tensor);
+  }
+  ~LeafScope() {
+    for (const Tensor& tensor : made_) clear_leaf(tensor);
+  }
+  LeafScope(const LeafScope&) = delete;
+  LeafScope& operator=(const LeafScope&) = delete;
+
+ private:
+  std::vector<Tensor> made_;
+};
 // Same data, no gradient.
 Tensor detach(const Tensor& tensor);
 

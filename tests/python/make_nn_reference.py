@@ -11,6 +11,7 @@ import numpy as np  # noqa: E402
 from mindspore import Tensor, mint, nn, ops  # noqa: E402,F401
 
 import nn_cases  # noqa: E402
+import nn_models  # noqa: E402
 
 
 def set_values(cell, name):
@@ -107,11 +108,13 @@ def main():
         attempt(run_optimizer, text, text, store)
     for text in nn_cases.LISTS:
         store[text] = np.array(eval(text))  # noqa: S307
+    trained = {name: nn_models.train(name, ms, nn, ops, Tensor, ms.Parameter) for name in nn_models.NAMES}
     found = {text: attempt(structure, text, text) for text in nn_cases.STRUCTURES}
     arrays = [shortened(np.asarray(array, np.float32)) for array in store.values()]
     index = [[name, list(array.shape), str(array.dtype)] for name, array in store.items()]
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nn_reference.npz")
     np.savez_compressed(path, values=np.concatenate([array.ravel() for array in arrays]), index=json.dumps(index),
+                        training=json.dumps(trained),
                         structures=json.dumps({text: row for text, row in found.items() if row}))
     print(len(store), "entries")
 

@@ -154,7 +154,7 @@ class Emitter {
   // A reduction of a buffer's own elements reads the buffer (or its block).
   bool reduced_in_place(const Statement& statement) const {
     const Expr& value = statement.value;
-    if (value->op != ScalarOp::Load || storage(value->index) == DType::BFloat16) return false;
+    if (value->op != ScalarOp::Load || storage(value->index) == DType::BFloat16 || per_row(value->index)) return false;
     const bool output = program_.buffers[value->index].role == loops::BufferRole::Output;
     if (output) return !is_half(storage(value->index));
     for (const Statement* other : stages_[statement.stage].pass) {
@@ -508,10 +508,18 @@ std::set<std::string> c_requirements(const Program& program) {
   for (const Statement& statement : program.statements) {
     if (statement.kind != Statement::Kind::Reduce) continue;
     const DType dtype = statement.value.dtype();
+    const bool largest = statement.reduce == ReduceOp::Max || statement.reduce == ReduceOp::ArgMax;
     const std::string head = reduction_name(statement) + ", " + c_storage_type(dtype) + ", ";
-    const std::string combine = combiner(statement.reduce, dtype);
-    lines.insert(is_arg(statement.reduce) ? "MOREL_ARG(" + head + combine + ")\n"
-                                          : "MOREL_REDUCE(" + head + identity(statement.reduce, dtype) + ", " + combine + ")\n");
+    const std::string group = size_of(dtype) == 8 ? "int64_t, " : "int32_t, ", before = largest ? "MOREL_GREATER" : "MOREL_LESS";
+    const std::string start = identity(statement.reduce, dtype) + ", " + combiner(statement.reduce, dtype);
+    const bool extreme = statement.reduce == ReduceOp::Min || statement.reduce == ReduceOp::Max;
+    if (is_arg(statement.reduce)) {
+      lines.insert("MOREL_ARG(" + head + group + before + ")\n");
+    } else if (extreme && is_float(dtype)) {
+      lines.insert("MOREL_EXTREME(" + head + group + start + ", " + before + ")\n");
+    } else {
+      lines.insert("MOREL_REDUCE(" + head + start + ")\n");
+    }
   }
   return lines;
 }

@@ -235,6 +235,13 @@ constexpr std::string_view reductions = R"C(
 #define MOREL_TIMES(x, y) ((x) * (y))
 #define MOREL_OR(x, y) ((x) | (y))
 #define MOREL_AND(x, y) ((x) & (y))
+#define MOREL_FOLD(name, T, combine)                                                          \
+  MOREL_SHARED T morel_fold_##name(T* row) {                                                  \
+    for (int half = 16; half; half /= 2) {                                                    \
+      for (int l = 0; l < half; ++l) row[l] = combine(row[l], row[l + half]);                 \
+    }                                                                                         \
+    return row[0];                                                                            \
+  }
 /* Adds a block of m elements to the lanes of a row; combines the lanes. */
 #define MOREL_REDUCE(name, T, identity, combine)                                              \
   MOREL_SHARED void morel_reduce_##name(T* restrict row, const T* restrict x, int64_t m) {    \
@@ -249,26 +256,58 @@ constexpr std::string_view reductions = R"C(
     }                                                                                         \
     for (int64_t l = 0; l < m - whole; ++l) row[l] = combine(row[l], x[whole + l]);           \
   }                                                                                           \
-  MOREL_SHARED T morel_fold_##name(T* row) {                                                  \
-    for (int half = 16; half; half /= 2) {                                                    \
-      for (int l = 0; l < half; ++l) row[l] = combine(row[l], row[l + half]);                 \
-    }                                                                                         \
-    return row[0];                                                                            \
-  }
+  MOREL_FOLD(name, T, combine)
 #define MOREL_NAN(x) ((x) != (x))
 #define MOREL_GREATER(x, y) ((x) > (y))
 #define MOREL_LESS(x, y) ((x) < (y))
-/* A lane without an element yet has index -1. */
-#define MOREL_ARG(name, T, before)                                                                                    \
+/* The largest (smallest) float: NaN is looked for aside, which keeps the chain of dependent operations short. */
+#define MOREL_EXTREME(name, T, I, identity, combine, before)                                  \
+  MOREL_SHARED void morel_reduce_##name(T* restrict row, const T* restrict x, int64_t m) {    \
+    const int64_t whole = m & -32;                                                            \
+    if (whole) {                                                                              \
+      T lane[32];                                                                             \
+      I nan[32];                                                                              \
+      for (int l = 0; l < 32; ++l) lane[l] = identity, nan[l] = 0;                            \
+      for (int64_t i = 0; i < whole; i += 32) {                                               \
+        for (int l = 0; l < 32; ++l) {                                                        \
+          const T value = x[i + l];                                                           \
+          lane[l] = before(value, lane[l]) ? value : lane[l];                                 \
+          nan[l] |= MOREL_NAN(value) ? -1 : 0;                                                \
+        }                                                                                     \
+      }                                                                                       \
+      for (int l = 0; l < 32; ++l) row[l] = combine(row[l], nan[l] ? (T)NAN : lane[l]);       \
+    }                                                                                         \
+    for (int64_t l = 0; l < m - whole; ++l) row[l] = combine(row[l], x[whole + l]);           \
+  }                                                                                           \
+  MOREL_FOLD(name, T, combine)
+/* Position of the first largest (smallest) element or NaN; a lane without an element has index -1. I counts groups of 32. */
+#define MOREL_ARG(name, T, I, before)                                                                                 \
   MOREL_SHARED void morel_reduce_##name(T* restrict row, int64_t* restrict index, const T* restrict x, int64_t m, int64_t j) { \
-    for (int64_t i = 0; i < m; i += 32) {                                                                             \
-      const int lanes = m - i < 32 ? (int)(m - i) : 32;                                                               \
-      for (int l = 0; l < lanes; ++l) {                                                                               \
-        const T value = x[i + l], best = row[l];                                                                      \
+    const int64_t whole = m & -32;                                                                                    \
+    if (whole) {                                                                                                      \
+      T lane[32];                                                                                                     \
+      I group[32];                                                                                                    \
+      for (int l = 0; l < 32; ++l) lane[l] = x[l], group[l] = 0;                                                      \
+      for (int64_t i = 32; i < whole; i += 32) {                                                                      \
+        for (int l = 0; l < 32; ++l) {                                                                                \
+          const T value = x[i + l];                                                                                   \
+          const int better = before(value, lane[l]) | (MOREL_NAN(value) & !MOREL_NAN(lane[l]));                       \
+          lane[l] = better ? value : lane[l];                                                                         \
+          group[l] = better ? (I)(i / 32) : group[l];                                                                 \
+        }                                                                                                             \
+      }                                                                                                               \
+      for (int l = 0; l < 32; ++l) {                                                                                  \
+        const T value = lane[l], best = row[l];                                                                       \
         const int better = (index[l] < 0) | before(value, best) | (MOREL_NAN(value) & !MOREL_NAN(best));              \
         row[l] = better ? value : best;                                                                               \
-        index[l] = better ? j + i + l : index[l];                                                                     \
+        index[l] = better ? j + 32 * (int64_t)group[l] + l : index[l];                                                \
       }                                                                                                               \
+    }                                                                                                                 \
+    for (int64_t l = 0; l < m - whole; ++l) {                                                                         \
+      const T value = x[whole + l], best = row[l];                                                                    \
+      const int better = (index[l] < 0) | before(value, best) | (MOREL_NAN(value) & !MOREL_NAN(best));                \
+      row[l] = better ? value : best;                                                                                 \
+      index[l] = better ? j + whole + l : index[l];                                                                   \
     }                                                                                                                 \
   }                                                                                                                   \
   MOREL_SHARED int64_t morel_fold_##name(T* row, int64_t* index) {                                                    \

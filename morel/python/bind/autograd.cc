@@ -16,20 +16,6 @@ void collect(nb::handle object, std::vector<Tensor>& out) {
   }
 }
 
-// Parameters that this scope made differentiable; undone at its end.
-class Leaves {
- public:
-  void add(const Tensor& tensor) {
-    if (make_leaf(tensor)) made_.push_back(tensor);
-  }
-  ~Leaves() {
-    for (const Tensor& tensor : made_) clear_leaf(tensor);
-  }
-
- private:
-  std::vector<Tensor> made_;
-};
-
 Value gradient_or_zeros(const Value& gradient, const Tensor& of) {
   if (!gradient.is_none()) return gradient;
   return Tensor::full(of.shape(), of.dtype(), 0);
@@ -39,8 +25,14 @@ Value gradient_or_zeros(const Value& gradient, const Tensor& of) {
 // (output, list of gradients at the positions, list of gradients of the weights).
 nb::tuple value_and_grad(nb::handle fn, const std::vector<int>& positions, nb::handle weights, bool has_aux, nb::tuple args, nb::dict kwargs,
                          nb::handle sens) {
-  std::vector<Tensor> inputs;
-  Leaves leaves;
+  std::vector<Tensor> inputs, parameters;
+  if (!weights.is_none()) {
+    for (nb::handle weight : weights) {
+      MOREL_CHECK(is_tensor(weight.ptr()), Type, "weights must be Parameters, but got ", Py_TYPE(weight.ptr())->tp_name);
+      parameters.emplace_back(unwrap(weight.ptr()));
+    }
+  }
+  const LeafScope leaves(parameters);
   nb::object output;
   Values gradients;
   {
@@ -59,13 +51,7 @@ nb::tuple value_and_grad(nb::handle fn, const std::vector<int>& positions, nb::h
       inputs.push_back(make_input(source));
       given[static_cast<size_t>(position)] = nb::steal(wrap(inputs.back()));
     }
-    if (!weights.is_none()) {
-      for (nb::handle weight : weights) {
-        MOREL_CHECK(is_tensor(weight.ptr()), Type, "weights must be Parameters, but got ", Py_TYPE(weight.ptr())->tp_name);
-        inputs.emplace_back(unwrap(weight.ptr()));
-        leaves.add(inputs.back());
-      }
-    }
+    inputs.insert(inputs.end(), parameters.begin(), parameters.end());
     output = nb::steal(PyObject_Call(fn.ptr(), nb::tuple(given).ptr(), kwargs.ptr()));
     if (!output) throw_python_error();
     std::vector<Tensor> outputs, auxiliary;

@@ -14,7 +14,7 @@ Runs a Python script (or module) in which `import mindspore` means Morel."""
 
 
 def _script(path):
-    """(code, namespace) of a script."""
+    """(function that gives the code, namespace) of a script."""
     if os.path.isdir(path):
         path = os.path.join(path, "__main__.py")
     try:
@@ -23,11 +23,11 @@ def _script(path):
     except OSError as error:
         sys.exit(f"python -m morel: can't open file '{path}': [Errno {error.errno}] {error.strerror}")
     sys.path[0] = os.path.dirname(os.path.abspath(path))
-    return compile(source, path, "exec"), {"__file__": path, "__cached__": None, "__package__": None, "__spec__": None}
+    return lambda: compile(source, path, "exec"), {"__file__": path, "__cached__": None, "__package__": None, "__spec__": None}
 
 
 def _module(name):
-    """(code, namespace) of a module that is run with -m."""
+    """(function that gives the code, namespace) of a module that is run with -m."""
     import importlib.util
     sys.path[0] = os.getcwd()
     spec = importlib.util.find_spec(name)
@@ -37,14 +37,19 @@ def _module(name):
         sys.exit(f"python -m morel: no module named {name}")
     sys.argv[0] = spec.origin
     names = {"__file__": spec.origin, "__cached__": spec.cached, "__package__": spec.parent, "__spec__": spec}
-    return spec.loader.get_code(spec.name), names
+    return lambda: spec.loader.get_code(spec.name), names
 
 
-def _run(code, names):
-    """Executes `code` as the program: it becomes `__main__`, and error reports start with its frames."""
+def _run(get_code, names):
+    """Executes the program as `__main__`; error reports start with its own frames."""
     program = types.ModuleType("__main__")
     program.__dict__.update(names, __builtins__=sys.modules["builtins"])
     sys.modules["__main__"] = program
+    try:
+        code = get_code()
+    except SyntaxError as error:
+        sys.excepthook(type(error), error, None)
+        sys.exit(1)
     try:
         exec(code, program.__dict__)
     except SystemExit:

@@ -24,5 +24,9 @@ def normal(size, mean, deviation, dtype):
 
 
 def truncated_normal(size, mean, deviation, low, high, dtype):
-    """Normal, restricted to [low, high]."""
-    return _draw("random_truncated_normal", size, mean, deviation, dtype, low, high)
+    """Normal, restricted to [low, high]; the operator counts its limits in deviations from the mean."""
+    if deviation == 0:
+        from morel import ops
+        return ops.full(size, min(max(mean, low), high), dtype)
+    return _draw("random_truncated_normal", size, mean, deviation, dtype, (low - mean) / deviation,
+                 (high - mean) / deviation)

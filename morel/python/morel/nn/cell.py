@@ -1,5 +1,6 @@
 """Cell: the base class of layers, networks, losses and optimizers."""
 from collections import OrderedDict
+from weakref import ref
 
 from morel._core import Tensor
 from morel.common.parameter import Parameter, ParameterTuple, _is_parameter_generated
@@ -10,30 +11,42 @@ __all__ = ["Cell", "GraphCell"]
 
 
 class _Members(dict):
-    """The parameters, buffers or children of a cell. Each entry is an ordinary attribute of the cell too."""
-    __slots__ = ("_attributes",)
+    """The parameters, buffers or children of a cell. Each entry is an ordinary attribute of the cell too.
 
-    def __init__(self, attributes, entries=()):
-        self._attributes = attributes
+    The cell is held weakly: a cycle would keep its memory until the garbage collector runs.
+    """
+    __slots__ = ("_owner",)
+
+    def __init__(self, owner, entries=()):
+        self._owner = ref(owner)
         dict.__init__(self, entries)
-        attributes.update(self)
+
+    def _set_attribute(self, name, value):
+        owner = self._owner()
+        if owner is not None:
+            owner.__dict__[name] = value
+
+    def _drop_attribute(self, name):
+        owner = self._owner()
+        if owner is not None:
+            owner.__dict__.pop(name, None)
 
     def __setitem__(self, name, value):
         dict.__setitem__(self, name, value)
-        self._attributes[name] = value
+        self._set_attribute(name, value)
 
     def __delitem__(self, name):
         dict.__delitem__(self, name)
-        self._attributes.pop(name, None)
+        self._drop_attribute(name)
 
     def pop(self, name, *default):
         if name in self:
-            self._attributes.pop(name, None)
+            self._drop_attribute(name)
         return dict.pop(self, name, *default)
 
     def popitem(self):
         name, value = dict.popitem(self)
-        self._attributes.pop(name, None)
+        self._drop_attribute(name)
         return name, value
 
     def clear(self):
@@ -112,7 +125,7 @@ class Cell(CellHooks, CellState):
     def __init__(self, auto_prefix=True, flags=None):
         attributes = self.__dict__
         for registry in _REGISTRIES:
-            attributes[registry] = _Members(attributes)
+            attributes[registry] = _Members(self)
         if not auto_prefix:
             attributes["_auto_prefix"] = False
         if hasattr(type(self), "bprop"):
@@ -128,7 +141,7 @@ class Cell(CellHooks, CellState):
         attributes.update(state)
         for registry in _REGISTRIES:
             if registry in state:
-                attributes[registry] = _Members(attributes, state[registry])
+                attributes[registry] = _Members(self, state[registry])
 
     def __bool__(self):
         return True  # containers define __len__; an empty one is still a cell

@@ -22,9 +22,13 @@ class ImageTransform(Transform):
         return value
 
 
-def _byte_table(dtype, compute):
-    """compute(0..255): transforms of single bytes are table look-ups."""
-    return compute(np.arange(256, dtype=np.uint8)).astype(dtype)
+def _scaled(value, factor):
+    """value * factor as float32; 8 and 24 bits have an exact product in float64, so rounding once gives the same."""
+    if value.dtype == np.uint8:
+        out = value.astype(np.float32)
+        out *= np.float32(factor)
+        return out
+    return (value.astype(np.float64) * np.float64(np.float32(factor))).astype(np.float32)
 
 
 class Rescale(ImageTransform):
@@ -39,15 +43,15 @@ class Rescale(ImageTransform):
         check_number(rescale, "rescale")
         check_number(shift, "shift")
         self.rescale, self.shift = rescale, shift
-        self._table = _byte_table(np.float32, self._compute)
-
-    def _compute(self, value):
-        # In float64 and rounded once; the two numbers are float32.
-        return (value.astype(np.float64) * np.float64(np.float32(self.rescale)) + np.float64(np.float32(self.shift))).astype(
-            np.float32)
 
     def _apply(self, value):
-        return self._table[value] if value.dtype == np.uint8 else self._compute(value)
+        if self.shift == 0:
+            return _scaled(value, self.rescale)
+        # In float64 and rounded once; the two numbers are float32.
+        out = value.astype(np.float64)
+        out *= np.float64(np.float32(self.rescale))
+        out += np.float64(np.float32(self.shift))
+        return out.astype(np.float32)
 
     _apply_batch = _apply
 
@@ -146,14 +150,9 @@ class ToTensor(ImageTransform):
 
     def __init__(self, output_type=np.float32):
         self._dtype = numpy_dtype(output_type)
-        self._scale = np.float64(np.float32(1 / 255.0))
-        self._table = _byte_table(self._dtype, self._compute)
-
-    def _compute(self, value):
-        return (value.astype(np.float64) * self._scale).astype(np.float32).astype(self._dtype, copy=False)
 
     def _scaled(self, value):
-        return self._table[value] if value.dtype == np.uint8 else self._compute(value)
+        return _scaled(value, 1 / 255.0).astype(self._dtype, copy=False)
 
     def _apply(self, value):
         value = self._scaled(value)

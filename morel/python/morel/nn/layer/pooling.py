@@ -8,6 +8,10 @@ __all__ = ["AvgPool3d", "MaxPool3d", "AvgPool2d", "MaxPool2d", "AvgPool1d", "Max
            "LPPool1d", "LPPool2d", "AvgPool1dExt", "AvgPool2dExt", "AvgPool3dExt", "MaxPool2dExt"]
 
 
+def _flat(sides):
+    return tuple(side for pair in sides for side in pair)
+
+
 class _PoolNd(Cell):
     """Arguments and padding modes that all windowed pooling layers share; computes on `_rank` trailing dimensions."""
     _rank = 2
@@ -27,6 +31,7 @@ class _PoolNd(Cell):
             raise ValueError(f"For '{cls}', the 'padding' must be zero when 'pad_mode' is not 'pad', "
                              f"but got padding: {padding} and pad_mode: {pad_mode}.")
         self._fixed_sides = None if self.pad_mode == "SAME" else tuple((side, side) for side in self._padding)
+        self._fixed_pads = None if self.pad_mode == "SAME" else _flat(self._fixed_sides)
 
     def _check_window(self, name, value):
         if isinstance(value, bool) or not isinstance(value, (int, tuple)):
@@ -44,6 +49,10 @@ class _PoolNd(Cell):
             return self._fixed_sides
         return _window.same_sides(x.shape[-self._rank:], self._kernel, self._step, (1,) * self._rank)
 
+    def _pads(self, x):
+        """The same as one flat tuple."""
+        return _flat(self._sides(x)) if self._fixed_pads is None else self._fixed_pads
+
     def construct(self, x):
         if x.ndim == self._rank + 2:
             return self._pool(x)
@@ -53,10 +62,6 @@ class _PoolNd(Cell):
 
     def extend_repr(self):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}"
-
-
-def _flat(sides):
-    return tuple(side for pair in sides for side in pair)
 
 
 class _MaxPoolNd(_PoolNd):
@@ -74,7 +79,7 @@ class _MaxPoolNd(_PoolNd):
                              f"pad_mode:{pad_mode}.")
 
     def _pool(self, x):
-        return ops.max_pool2d(x, self._kernel, self._step, _flat(self._sides(x)), self._dilation, self.return_indices,
+        return ops.max_pool2d(x, self._kernel, self._step, self._pads(x), self._dilation, self.return_indices,
                               self.ceil_mode)
 
 
@@ -160,7 +165,7 @@ class _AvgPoolNd(_PoolNd):
         self._count_pad = self.count_include_pad and self.pad_mode != "SAME"
 
     def _pool(self, x):
-        return ops.avg_pool2d(x, self._kernel, self._step, _flat(self._sides(x)), self.ceil_mode, self._count_pad,
+        return ops.avg_pool2d(x, self._kernel, self._step, self._pads(x), self.ceil_mode, self._count_pad,
                               self.divisor_override)
 
 

@@ -6,8 +6,6 @@ from morel.train.metrics.metric import EvaluationBase, Metric, rearrange_inputs
 __all__ = ["Accuracy", "Precision", "Recall", "Fbeta", "F1", "TopKCategoricalAccuracy", "Top1CategoricalAccuracy",
            "Top5CategoricalAccuracy", "Perplexity", "Dice"]
 
-_EPSILON = np.finfo(np.float64).eps
-
 
 class Accuracy(EvaluationBase):
     """Correct samples / all samples.
@@ -85,8 +83,9 @@ class _Ratio(EvaluationBase):
         if not isinstance(average, bool):
             raise TypeError(f"The 'average' must be bool, but got {type(average)}.")
         self._check_samples(self._samples)
-        result = self._hits / (self._denominator() + _EPSILON)
-        return result.mean() if average else result
+        denominator = self._denominator()
+        result = self._hits / np.where(denominator == 0, 1, denominator)
+        return float(result.mean()) if average else result
 
 
 class Precision(_Ratio):
@@ -122,7 +121,6 @@ class Fbeta(EvaluationBase):
         super().__init__("classification")
         if not beta > 0:
             raise ValueError(f"For 'Fbeta', the argument 'beta' must be greater than 0, but got {beta}.")
-        self.eps = _EPSILON
         self.beta = beta
         self.clear()
 
@@ -142,8 +140,9 @@ class Fbeta(EvaluationBase):
         self._check_samples(self._held is not None, "Fbeta")
         hits, predicted, actual = self._held
         square = self.beta ** 2
-        result = (1 + square) * hits / (square * actual + predicted + self.eps)
-        return result.mean() if average else result
+        denominator = square * actual + predicted
+        result = (1 + square) * hits / np.where(denominator == 0, 1, denominator)
+        return float(result.mean()) if average else result
 
 
 class F1(Fbeta):

@@ -1,0 +1,52 @@
+// Between pool.cc, which lays out the windows, and pool_simd.inc, which computes.
+#pragma once
+
+#include "morel/kernels/pool.h"
+
+namespace morel {
+
+// One window along one axis.
+struct PoolWindow {
+  int64_t begin;   // first position inside the input
+  int64_t taps;    // positions inside the input, `step` apart
+  int64_t padded;  // positions inside the padded input: what count_include_pad counts
+};
+
+// The windows [begin, end) that may contain a position of the input.
+struct PoolCover {
+  int64_t begin, end;
+};
+
+struct PoolPlan {
+  const PoolWindow* windows[2];  // per output row, per output column
+  const PoolCover* covers[2];    // per input row, per input column; gradients only
+  int64_t step[2];               // dilation
+  View4 input, output, indices;  // or their gradients
+  bool count_include_pad;
+  int64_t divisor_override;
+
+  double divisor(int64_t y, int64_t x) const {
+    if (divisor_override) return static_cast<double>(divisor_override);
+    const PoolWindow &row = windows[0][y], &column = windows[1][x];
+    return static_cast<double>(count_include_pad ? row.padded * column.padded : row.taps * column.taps);
+  }
+  bool covers_position(int axis, int64_t window, int64_t position) const {
+    const PoolWindow& w = windows[axis][window];
+    const int64_t distance = position - w.begin;
+    return distance >= 0 && distance % step[axis] == 0 && distance / step[axis] < w.taps;
+  }
+};
+
+enum class PoolIndex { None, Int32, Int64 };
+
+// Channels last (input, output and indices): one row of the output or of the input gradient, of image n.
+using PoolRowFn = void (*)(const PoolPlan& plan, int64_t n, int64_t row);
+// Any strides: one channel of one image.
+using PoolPlaneFn = void (*)(const PoolPlan& plan, int64_t n, int64_t channel);
+
+struct PoolFunctions {
+  PoolRowFn max_row, max_backward_row, average_row, average_backward_row;
+  PoolPlaneFn max_plane, max_backward_plane, average_plane, average_backward_plane;
+};
+
+}  // namespace morel
