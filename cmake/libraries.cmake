@@ -1,6 +1,5 @@
 # Third-party libraries behind one target, `morel_libraries`. They are private to libmorel.so: no header of ours shows one.
 add_library(morel_libraries INTERFACE)
-set(MOREL_LIBRARY_RPATH)
 
 if(MOREL_ONEDNN)
   find_path(DNNL_INCLUDE_DIR dnnl.hpp REQUIRED)
@@ -12,19 +11,6 @@ if(MOREL_ONEDNN)
   target_compile_definitions(morel_libraries INTERFACE MOREL_HAVE_ONEDNN=1)
 endif()
 
-if(MOREL_OPENBLAS)
-  # The pthread build, by its own folder. libopenblas.so in the general folder is whatever the system's alternatives name,
-  # and the serial build gives wrong results when several threads call it at once (seen with 0.3.21).
-  file(GLOB openblas_headers /usr/include/*/openblas-pthread)
-  file(GLOB openblas_folders /usr/lib/*/openblas-pthread)
-  find_path(OPENBLAS_INCLUDE_DIR cblas.h HINTS ${openblas_headers} REQUIRED)
-  find_library(OPENBLAS_LIBRARY openblas HINTS ${openblas_folders} REQUIRED)
-  target_include_directories(morel_libraries SYSTEM INTERFACE ${OPENBLAS_INCLUDE_DIR})
-  target_link_libraries(morel_libraries INTERFACE ${OPENBLAS_LIBRARY})
-  target_compile_definitions(morel_libraries INTERFACE MOREL_HAVE_OPENBLAS=1)
-  cmake_path(GET OPENBLAS_LIBRARY PARENT_PATH folder)
-  list(APPEND MOREL_LIBRARY_RPATH ${folder})
-endif()
 # zlib: gzip of data sets, CRC-32 of checkpoints. nlohmann-json (headers only): the header of safetensors files.
 find_package(ZLIB REQUIRED)
 find_package(nlohmann_json REQUIRED)

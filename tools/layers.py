@@ -14,8 +14,9 @@ SKIPPED = {"__pycache__", "bind", "c", "llvm"}  # no README of their own below t
 
 
 def folder_of(path: Path) -> str:
-    """The folder of a file of morel/: its first part."""
-    return path.relative_to(ROOT / "morel").parts[0]
+    """The folder of a file of morel/: its first part; "" for morel/morel.h, which includes all for C++ users."""
+    parts = path.relative_to(ROOT / "morel").parts
+    return parts[0] if len(parts) > 1 else ""
 
 
 def sources(top: str = "morel") -> list[Path]:
@@ -44,7 +45,7 @@ def check_include(table: dict, path: Path, quote: str, include: str) -> str | No
     folder = folder_of(path)
     if include.startswith("morel/"):
         parts = include.split("/")
-        if len(parts) > 2:
+        if len(parts) > 2 and folder:
             allowed = table["may_include"].get(folder, [])
             if parts[1] != folder and parts[1] not in allowed and "*" not in allowed:
                 return f"{folder}/ may not include {parts[1]}/ ({include})"
@@ -75,7 +76,7 @@ def check_includes(table: dict) -> list[str]:
 
 def check_readmes() -> list[str]:
     folders = [path for path in (ROOT / "morel").iterdir() if path.is_dir() and path.name not in SKIPPED]
-    folders += [ROOT / name for name in ("api", "bench", "docs", "examples", "tests", "tools")]
+    folders += [ROOT / name for name in ("bench", "docs", "examples", "tests", "tools")]
     return [f"{path.relative_to(ROOT)}: no README.md" for path in sorted(folders) if not (path / "README.md").exists()]
 
 

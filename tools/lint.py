@@ -11,7 +11,7 @@ from environment import ROOT, VENV, read_list, run
 
 FILE_LINES = 800
 FUNCTION_LINES = 60
-PYTHON_FOLDERS = ["morel", "tests", "bench", "examples", "tools", "api"]
+PYTHON_FOLDERS = ["morel", "tests", "bench", "examples", "tools"]
 CPP_FOLDERS = ["morel", "tests", "bench", "examples", "tools"]
 NO_FUNCTION = re.compile(r"(inline )?(namespace|class|struct|union|enum|extern|constexpr|static const|const)\b")
 

@@ -1,8 +1,7 @@
 // One parallel call at a time owns the workers. Its description (`Region`) lies in the pool, guarded by `gate_`: a word
-// that holds a "closed" bit and the number of workers inside. A worker enters by counting itself in and looks whether the
-// gate was open; the owner closes the gate and waits until nobody is inside before it returns or describes new work.
-#include "morel/base/thread_pool.h"
-
+// that holds a "closed" bit and the number of workers inside. A worker enters by counting itself in and looks whether
+// the gate was open; the owner closes the gate and waits until nobody is inside before it returns or describes new
+// work.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,11 +19,13 @@
 #include <vector>
 
 #include "morel/base/error.h"
+#include "morel/base/thread_pool.h"
 
 #ifdef __linux__
-#include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <linux/futex.h>
 #endif
 
 namespace morel {

@@ -38,11 +38,12 @@ constexpr int64_t task_products = int64_t{1} << 19;
 constexpr int64_t wanted_chunks = 16;
 
 struct AlignedDelete {
-  void operator()(float* data) const { ::operator delete(data, std::align_val_t{64}); }
+  void operator()(float* data) const { ::operator delete (data, std::align_val_t{64}); }
 };
 using FloatBuffer = std::unique_ptr<float, AlignedDelete>;
 FloatBuffer allocate_floats(int64_t count) {
-  return FloatBuffer(static_cast<float*>(::operator new(std::max<int64_t>(count, 1) * sizeof(float), std::align_val_t{64})));
+  return FloatBuffer(
+      static_cast<float*>(::operator new (std::max<int64_t>(count, 1) * sizeof(float), std::align_val_t{64})));
 }
 
 // A buffer that stays with the thread for its next task.
@@ -90,20 +91,23 @@ void attention_forward(const Attention& attention, const HeadsView& out, float* 
   const int64_t tile_products =
       std::min(query_tile, attention.queries) * attention.keys * (attention.size + attention.value_size) + 1;
   const int64_t scratch = MOREL_SIMD_CALL(forward_scratch)(attention);
-  parallel_for(count_tiles(attention), std::max<int64_t>(1, task_products / tile_products), [&](int64_t begin, int64_t end) {
-    for (int64_t idx = begin; idx < end; ++idx) {
-      const TileIndex tile = tile_index(attention, idx);
-      MOREL_SIMD_CALL(attention_forward_tile)
-      (attention, out, logsumexp, tile.batch, tile.head, tile.query, thread_scratch(scratch));
-    }
-  });
+  const auto run_tile = MOREL_SIMD_CALL(attention_forward_tile);
+  parallel_for(count_tiles(attention), std::max<int64_t>(1, task_products / tile_products),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t idx = begin; idx < end; ++idx) {
+                   const TileIndex tile = tile_index(attention, idx);
+                   run_tile(attention, out, logsumexp, tile.batch, tile.head, tile.query, thread_scratch(scratch));
+                 }
+               });
 }
 
-void attention_backward(const Attention& attention, const HeadsView& out, const float* logsumexp, const HeadsView& out_grad,
-                        const HeadsView& query_grad, const HeadsView& key_grad, const HeadsView& value_grad) {
+void attention_backward(const Attention& attention, const HeadsView& out, const float* logsumexp,
+                        const HeadsView& out_grad, const HeadsView& query_grad, const HeadsView& key_grad,
+                        const HeadsView& value_grad) {
   check(attention);
   if (attention.batch == 0) return;
-  const int64_t rows = attention.batch * attention.heads * attention.queries, pairs = attention.batch * attention.kv_heads;
+  const int64_t rows = attention.batch * attention.heads * attention.queries,
+                pairs = attention.batch * attention.kv_heads;
   const int64_t blocks = std::max<int64_t>(1, divide_up(attention.keys, key_block));
   const int64_t wanted = pairs >= wanted_chunks ? 1 : std::min(blocks, divide_up(wanted_chunks, pairs));
   const int64_t chunk_keys = divide_up(blocks, wanted) * key_block;
@@ -114,32 +118,36 @@ void attention_backward(const Attention& attention, const HeadsView& out, const 
   const bool in_place = chunks == 1 && attention.dtype == DType::Float32 && size == attention.size &&
                         is_dense(query_grad, attention.heads, attention.queries, attention.size);
   const FloatBuffer sums = in_place ? nullptr : allocate_floats(chunks * rows * size);
-  const AttentionGrads grads{&attention, out_grad,    query_grad, key_grad, value_grad, logsumexp,
-                             delta.get(), in_place ? static_cast<float*>(query_grad.data) : sums.get(), chunks, chunk_keys};
+  const AttentionGrads grads{
+      &attention, out_grad,  query_grad,  key_grad,
+      value_grad, logsumexp, delta.get(), in_place ? static_cast<float*>(query_grad.data) : sums.get(),
+      chunks,     chunk_keys};
 
   const int64_t scratch = MOREL_SIMD_CALL(backward_scratch)(attention);
+  const auto run_delta = MOREL_SIMD_CALL(attention_delta);
+  const auto run_chunk = MOREL_SIMD_CALL(attention_backward_chunk);
+  const auto run_query_grad = MOREL_SIMD_CALL(attention_query_grad);
   parallel_for(count_tiles(attention), 16, [&](int64_t begin, int64_t end) {
     for (int64_t idx = begin; idx < end; ++idx) {
       const TileIndex tile = tile_index(attention, idx);
-      MOREL_SIMD_CALL(attention_delta)
-      (attention, out, out_grad, delta.get(), tile.batch, tile.head, tile.query,
-       std::min(query_tile, attention.queries - tile.query), thread_scratch(scratch));
+      run_delta(attention, out, out_grad, delta.get(), tile.batch, tile.head, tile.query,
+                std::min(query_tile, attention.queries - tile.query), thread_scratch(scratch));
     }
   });
   const int64_t pair_products = attention.heads / attention.kv_heads * attention.queries * chunk_keys *
-                                    (3 * attention.size + 2 * attention.value_size) + 1;
+                                    (3 * attention.size + 2 * attention.value_size) +
+                                1;
   parallel_for(pairs * chunks, std::max<int64_t>(1, task_products / pair_products), [&](int64_t begin, int64_t end) {
     for (int64_t idx = begin; idx < end; ++idx) {
       const int64_t pair = idx / chunks;
-      MOREL_SIMD_CALL(attention_backward_chunk)
-      (grads, pair / attention.kv_heads, pair % attention.kv_heads, idx % chunks, thread_scratch(scratch));
+      run_chunk(grads, pair / attention.kv_heads, pair % attention.kv_heads, idx % chunks, thread_scratch(scratch));
     }
   });
   if (in_place) return;
   parallel_for(count_tiles(attention), 16, [&](int64_t begin, int64_t end) {
     for (int64_t idx = begin; idx < end; ++idx) {
       const TileIndex tile = tile_index(attention, idx);
-      MOREL_SIMD_CALL(attention_query_grad)(grads, tile.batch, tile.head, tile.query);
+      run_query_grad(grads, tile.batch, tile.head, tile.query);
     }
   });
 }

@@ -32,18 +32,20 @@ struct Planes {
 
 struct NormKernels {
   Moments (*plane_moments)(const void* input, const Planes&);
-  void (*plane_affine)(void* output, const void* input, const Planes&, double mean, double scale, double shift, bool relu);
-  void (*plane_grad_sums)(const void* grad, const void* input, const Planes&, double mean, double scale, double shift, bool relu,
-                          double* sums);
-  void (*plane_input_grad)(void* out, const void* grad, const void* input, const Planes&, double mean, double scale, double shift,
-                           bool relu, double a, double b, double c);
+  void (*plane_affine)(void* output, const void* input, const Planes&, double mean, double scale, double shift,
+                       bool relu);
+  void (*plane_grad_sums)(const void* grad, const void* input, const Planes&, double mean, double scale, double shift,
+                          bool relu, double* sums);
+  void (*plane_input_grad)(void* out, const void* grad, const void* input, const Planes&, double mean, double scale,
+                           double shift, bool relu, double a, double b, double c);
   void (*column_moments)(const void* input, int64_t rows, int64_t channels, void* means, void* squares);
-  void (*column_affine)(void* output, const void* input, int64_t rows, int64_t channels, const void* means, const void* scales,
-                        const void* shifts, bool relu);
+  void (*column_affine)(void* output, const void* input, int64_t rows, int64_t channels, const void* means,
+                        const void* scales, const void* shifts, bool relu);
   void (*column_grad_sums)(const void* grad, const void* input, int64_t rows, int64_t channels, const void* means,
                            const void* scales, const void* shifts, bool relu, void* plain, void* product);
-  void (*column_input_grad)(void* out, const void* grad, const void* input, int64_t rows, int64_t channels, const void* means,
-                            const void* scales, const void* shifts, bool relu, const void* a, const void* b, const void* c);
+  void (*column_input_grad)(void* out, const void* grad, const void* input, int64_t rows, int64_t channels,
+                            const void* means, const void* scales, const void* shifts, bool relu, const void* a,
+                            const void* b, const void* c);
 };
 
 }  // namespace morel::kernels
@@ -66,7 +68,8 @@ class Parameters {
   explicit operator bool() const { return data_ != nullptr; }
   double get(int64_t idx, double otherwise = 0) const {
     if (!data_) return otherwise;
-    return is_double_ ? static_cast<const double*>(data_)[idx] : static_cast<double>(static_cast<const float*>(data_)[idx]);
+    return is_double_ ? static_cast<const double*>(data_)[idx]
+                      : static_cast<double>(static_cast<const float*>(data_)[idx]);
   }
   void set(int64_t idx, double value) const {
     if (!data_) return;
@@ -96,7 +99,9 @@ class ParameterRows {
   std::vector<char> bytes_;
 };
 
-const char* at(const void* data, DType dtype, int64_t offset) { return static_cast<const char*>(data) + offset * size_of(dtype); }
+const char* at(const void* data, DType dtype, int64_t offset) {
+  return static_cast<const char*>(data) + offset * size_of(dtype);
+}
 char* at(void* data, DType dtype, int64_t offset) { return static_cast<char*>(data) + offset * size_of(dtype); }
 
 // How the planes of a channel are cut in pieces; one piece where the channels alone are tasks enough.
@@ -116,16 +121,18 @@ class Pieces {
   template <class F>
   void for_each(F&& fn) const {
     const int64_t elements = std::min(shape_.outer, planes_) * segment_;
-    parallel_for(shape_.channels * count_, std::max<int64_t>(1, task_elements / elements), [&](int64_t begin, int64_t end) {
-      for (int64_t idx = begin; idx < end; ++idx) fn(idx / count_, idx % count_);
-    });
+    parallel_for(shape_.channels * count_, std::max<int64_t>(1, task_elements / elements),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t idx = begin; idx < end; ++idx) fn(idx / count_, idx % count_);
+                 });
   }
   int64_t offset(int64_t channel, int64_t piece) const {
     return (piece / segments_ * planes_ * shape_.channels + channel) * shape_.inner + piece % segments_ * segment_;
   }
   Planes planes(int64_t piece) const {
     const int64_t first = piece / segments_ * planes_, begin = piece % segments_ * segment_;
-    return {std::min(planes_, shape_.outer - first), shape_.channels * shape_.inner, std::min(segment_, shape_.inner - begin)};
+    return {std::min(planes_, shape_.outer - first), shape_.channels * shape_.inner,
+            std::min(segment_, shape_.inner - begin)};
   }
 
  private:
@@ -136,7 +143,9 @@ class Pieces {
 // Rows of channels-last arrays that are reduced at once.
 struct RowBlocks {
   explicit RowBlocks(const NormShape& shape)
-      : rows(std::clamp<int64_t>(8192 / shape.channels, 16, 256)), total(shape.outer), count((shape.outer + rows - 1) / rows),
+      : rows(std::clamp<int64_t>(8192 / shape.channels, 16, 256)),
+        total(shape.outer),
+        count((shape.outer + rows - 1) / rows),
         grain(std::max<int64_t>(1, task_elements / (rows * shape.channels))) {}
   int64_t size(int64_t block) const { return std::min(rows, total - block * rows); }
   template <class F>
@@ -149,17 +158,22 @@ struct RowBlocks {
 };
 
 NormKernels kernels_for(const NormShape& shape) {
-  MOREL_CHECK(is_float(shape.dtype), Type, "normalisation supports floating-point inputs, but got ", info(shape.dtype).name, ".");
+  MOREL_CHECK(is_float(shape.dtype), Type, "normalisation supports floating-point inputs, but got ",
+              info(shape.dtype).name, ".");
   return MOREL_SIMD_CALL(find_norm_kernels)(shape.dtype);
 }
 
 bool is_empty(const NormShape& shape) { return shape.outer * shape.channels * shape.inner == 0; }
 
-// ---- batch_norm forward ----------------------------------------------------------------------------------------------------------
+// ---- batch_norm forward -------------------------------------------------------------------------
 struct ForwardParameters {
   explicit ForwardParameters(const BatchNormForward& args)
-      : gamma(args.gamma, args.shape.dtype), beta(args.beta, args.shape.dtype), mean(args.mean, args.shape.dtype),
-        variance(args.variance, args.shape.dtype), inverse_std(args.inverse_std, args.shape.dtype), epsilon(args.epsilon) {}
+      : gamma(args.gamma, args.shape.dtype),
+        beta(args.beta, args.shape.dtype),
+        mean(args.mean, args.shape.dtype),
+        variance(args.variance, args.shape.dtype),
+        inverse_std(args.inverse_std, args.shape.dtype),
+        epsilon(args.epsilon) {}
   void save(int64_t channel, double mean_value, double variance_value) const {
     mean.set(channel, mean_value);
     variance.set(channel, variance_value);
@@ -170,11 +184,11 @@ struct ForwardParameters {
   double epsilon;
 };
 
-void normalise_planes(const BatchNormForward& args, const NormKernels& kernels, const Pieces& pieces, const ForwardParameters& p,
-                      int64_t channel, int64_t piece) {
+void normalise_planes(const BatchNormForward& args, const NormKernels& kernels, const Pieces& pieces,
+                      const ForwardParameters& p, int64_t channel, int64_t piece) {
   const int64_t offset = pieces.offset(channel, piece);
-  kernels.plane_affine(at(args.output, args.shape.dtype, offset), at(args.input, args.shape.dtype, offset), pieces.planes(piece),
-                       p.mean.get(channel), p.scale(channel), p.beta.get(channel), args.relu);
+  kernels.plane_affine(at(args.output, args.shape.dtype, offset), at(args.input, args.shape.dtype, offset),
+                       pieces.planes(piece), p.mean.get(channel), p.scale(channel), p.beta.get(channel), args.relu);
 }
 
 void train_planes(const BatchNormForward& args, const NormKernels& kernels) {
@@ -191,7 +205,8 @@ void train_planes(const BatchNormForward& args, const NormKernels& kernels) {
     });
   }
   std::vector<Moments> partial(args.shape.channels * pieces.count());
-  pieces.for_each([&](int64_t channel, int64_t piece) { partial[channel * pieces.count() + piece] = moments_of(channel, piece); });
+  pieces.for_each(
+      [&](int64_t channel, int64_t piece) { partial[channel * pieces.count() + piece] = moments_of(channel, piece); });
   for (int64_t channel = 0; channel < args.shape.channels; ++channel) {
     Moments all;
     for (int64_t piece = 0; piece < pieces.count(); ++piece) all.join(partial[channel * pieces.count() + piece]);
@@ -211,8 +226,8 @@ void normalise_columns(const BatchNormForward& args, const NormKernels& kernels)
   const RowBlocks blocks(args.shape);
   blocks.for_each([&](int64_t block) {
     const int64_t offset = block * blocks.rows * channels;
-    kernels.column_affine(at(args.output, args.shape.dtype, offset), at(args.input, args.shape.dtype, offset), blocks.size(block),
-                          channels, args.mean, rows.row(0), rows.row(1), args.relu);
+    kernels.column_affine(at(args.output, args.shape.dtype, offset), at(args.input, args.shape.dtype, offset),
+                          blocks.size(block), channels, args.mean, rows.row(0), rows.row(1), args.relu);
   });
 }
 
@@ -222,15 +237,16 @@ void train_columns(const BatchNormForward& args, const NormKernels& kernels) {
   const RowBlocks blocks(args.shape);
   ParameterRows means(args.shape.dtype, blocks.count, channels), squares(args.shape.dtype, blocks.count, channels);
   blocks.for_each([&](int64_t block) {
-    kernels.column_moments(at(args.input, args.shape.dtype, block * blocks.rows * channels), blocks.size(block), channels,
-                           means.row(block), squares.row(block));
+    kernels.column_moments(at(args.input, args.shape.dtype, block * blocks.rows * channels), blocks.size(block),
+                           channels, means.row(block), squares.row(block));
   });
   const double total = static_cast<double>(args.shape.outer);
   parallel_for(channels, 64, [&](int64_t begin, int64_t end) {
     std::vector<double> mean(end - begin, 0.0), square(end - begin, 0.0);
     for (int64_t block = 0; block < blocks.count; ++block) {
       const double weight = static_cast<double>(blocks.size(block)) / total;
-      for (int64_t channel = begin; channel < end; ++channel) mean[channel - begin] += means.values(block).get(channel) * weight;
+      for (int64_t channel = begin; channel < end; ++channel)
+        mean[channel - begin] += means.values(block).get(channel) * weight;
     }
     for (int64_t block = 0; block < blocks.count; ++block) {
       const double count = static_cast<double>(blocks.size(block));
@@ -239,7 +255,8 @@ void train_columns(const BatchNormForward& args, const NormKernels& kernels) {
         square[channel - begin] += squares.values(block).get(channel) + delta * delta * count;
       }
     }
-    for (int64_t channel = begin; channel < end; ++channel) p.save(channel, mean[channel - begin], square[channel - begin] / total);
+    for (int64_t channel = begin; channel < end; ++channel)
+      p.save(channel, mean[channel - begin], square[channel - begin] / total);
   });
   normalise_columns(args, kernels);
 }
@@ -248,7 +265,8 @@ void train_columns(const BatchNormForward& args, const NormKernels& kernels) {
 
 void batch_norm_training(const BatchNormForward& args) {
   const NormKernels kernels = kernels_for(args.shape);
-  MOREL_CHECK(!is_empty(args.shape) || args.shape.channels == 0, Value, "batch_norm needs at least one value per channel in training.");
+  MOREL_CHECK(!is_empty(args.shape) || args.shape.channels == 0, Value,
+              "batch_norm needs at least one value per channel in training.");
   if (is_empty(args.shape)) return;
   args.shape.inner == 1 ? train_columns(args, kernels) : train_planes(args, kernels);
 }
@@ -262,7 +280,7 @@ void batch_norm_inference(const BatchNormForward& args) {
   pieces.for_each([&](int64_t channel, int64_t piece) { normalise_planes(args, kernels, pieces, p, channel, piece); });
 }
 
-// ---- batch_norm backward ---------------------------------------------------------------------------------------------------------
+// ---- batch_norm backward ------------------------------------------------------------------------
 namespace {
 
 // input_grad = a * grad + b * (input - mean) + c, with xhat = (input - mean) * inverse_std:
@@ -277,9 +295,13 @@ GradLine grad_line(double gamma, double inverse_std, double sum, double sum_prod
 
 struct BackwardParameters {
   explicit BackwardParameters(const BatchNormBackward& args)
-      : gamma(args.gamma, args.shape.dtype), beta(args.beta, args.shape.dtype), mean(args.mean, args.shape.dtype),
-        inverse_std(args.inverse_std, args.shape.dtype), gamma_grad(args.gamma_grad, args.shape.dtype),
-        beta_grad(args.beta_grad, args.shape.dtype), count(static_cast<double>(args.shape.outer * args.shape.inner)),
+      : gamma(args.gamma, args.shape.dtype),
+        beta(args.beta, args.shape.dtype),
+        mean(args.mean, args.shape.dtype),
+        inverse_std(args.inverse_std, args.shape.dtype),
+        gamma_grad(args.gamma_grad, args.shape.dtype),
+        beta_grad(args.beta_grad, args.shape.dtype),
+        count(static_cast<double>(args.shape.outer * args.shape.inner)),
         is_training(args.is_training) {}
   double scale(int64_t channel) const { return gamma.get(channel, 1.0) * inverse_std.get(channel); }
   void save(int64_t channel, const double* sums) const {
@@ -308,9 +330,9 @@ void backward_planes(const BatchNormBackward& args, const NormKernels& kernels) 
     if (!args.input_grad) return;
     const int64_t offset = pieces.offset(channel, piece);
     const GradLine line = p.line(channel, sums);
-    kernels.plane_input_grad(at(args.input_grad, dtype, offset), at(args.output_grad, dtype, offset), at(args.input, dtype, offset),
-                             pieces.planes(piece), p.mean.get(channel), p.scale(channel), p.beta.get(channel), args.relu, line.a,
-                             line.b, line.c);
+    kernels.plane_input_grad(at(args.input_grad, dtype, offset), at(args.output_grad, dtype, offset),
+                             at(args.input, dtype, offset), pieces.planes(piece), p.mean.get(channel), p.scale(channel),
+                             p.beta.get(channel), args.relu, line.a, line.b, line.c);
   };
   if (pieces.count() == 1) {
     return pieces.for_each([&](int64_t channel, int64_t piece) {
@@ -321,8 +343,9 @@ void backward_planes(const BatchNormBackward& args, const NormKernels& kernels) 
     });
   }
   std::vector<double> partial(2 * args.shape.channels * pieces.count()), totals(2 * args.shape.channels, 0.0);
-  pieces.for_each(
-      [&](int64_t channel, int64_t piece) { sums_of(channel, piece, &partial[2 * (channel * pieces.count() + piece)]); });
+  pieces.for_each([&](int64_t channel, int64_t piece) {
+    sums_of(channel, piece, &partial[2 * (channel * pieces.count() + piece)]);
+  });
   for (int64_t channel = 0; channel < args.shape.channels; ++channel) {
     for (int64_t piece = 0; piece < pieces.count(); ++piece) {
       totals[2 * channel] += partial[2 * (channel * pieces.count() + piece)];
@@ -345,8 +368,9 @@ void backward_columns(const BatchNormBackward& args, const NormKernels& kernels)
   }
   blocks.for_each([&](int64_t block) {
     const int64_t offset = block * blocks.rows * channels;
-    kernels.column_grad_sums(at(args.output_grad, dtype, offset), at(args.input, dtype, offset), blocks.size(block), channels,
-                             args.mean, lines.row(0), lines.row(1), args.relu, plain.row(block), product.row(block));
+    kernels.column_grad_sums(at(args.output_grad, dtype, offset), at(args.input, dtype, offset), blocks.size(block),
+                             channels, args.mean, lines.row(0), lines.row(1), args.relu, plain.row(block),
+                             product.row(block));
   });
   parallel_for(channels, 64, [&](int64_t begin, int64_t end) {
     std::vector<double> sums(2 * (end - begin), 0.0);
@@ -368,9 +392,9 @@ void backward_columns(const BatchNormBackward& args, const NormKernels& kernels)
   if (!args.input_grad) return;
   blocks.for_each([&](int64_t block) {
     const int64_t offset = block * blocks.rows * channels;
-    kernels.column_input_grad(at(args.input_grad, dtype, offset), at(args.output_grad, dtype, offset), at(args.input, dtype, offset),
-                              blocks.size(block), channels, args.mean, lines.row(0), lines.row(1), args.relu, lines.row(2),
-                              lines.row(3), lines.row(4));
+    kernels.column_input_grad(at(args.input_grad, dtype, offset), at(args.output_grad, dtype, offset),
+                              at(args.input, dtype, offset), blocks.size(block), channels, args.mean, lines.row(0),
+                              lines.row(1), args.relu, lines.row(2), lines.row(3), lines.row(4));
   });
 }
 
@@ -387,26 +411,30 @@ void batch_norm_backward(const BatchNormBackward& args) {
   args.shape.inner == 1 ? backward_columns(args, kernels) : backward_planes(args, kernels);
 }
 
-// ---- group_norm ------------------------------------------------------------------------------------------------------------------
+// ---- group_norm ---------------------------------------------------------------------------------
 void group_norm(const GroupNormForward& args) {
   const NormKernels kernels = kernels_for(args.shape);
   if (is_empty(args.shape)) return;
   const int64_t group = args.shape.channels / args.groups, inner = args.shape.inner;
   const DType dtype = args.shape.dtype;
-  const Parameters gamma(args.gamma, dtype), beta(args.beta, dtype), mean(args.mean, dtype), inverse_std(args.inverse_std, dtype);
-  parallel_for(args.shape.outer * args.groups, std::max<int64_t>(1, task_elements / (group * inner)), [&](int64_t begin, int64_t end) {
-    for (int64_t idx = begin; idx < end; ++idx) {
-      const int64_t first = idx * group;  // sample * channels + channel
-      const Moments moments = kernels.plane_moments(at(args.input, dtype, first * inner), {1, 0, group * inner});
-      mean.set(idx, moments.mean);
-      inverse_std.set(idx, 1.0 / std::sqrt(moments.square / moments.count + args.epsilon));
-      for (int64_t plane = first; plane < first + group; ++plane) {
-        const int64_t channel = plane % args.shape.channels;
-        kernels.plane_affine(at(args.output, dtype, plane * inner), at(args.input, dtype, plane * inner), {1, 0, inner},
-                             mean.get(idx), gamma.get(channel, 1.0) * inverse_std.get(idx), beta.get(channel), false);
-      }
-    }
-  });
+  const Parameters gamma(args.gamma, dtype), beta(args.beta, dtype), mean(args.mean, dtype),
+      inverse_std(args.inverse_std, dtype);
+  parallel_for(
+      args.shape.outer * args.groups, std::max<int64_t>(1, task_elements / (group * inner)),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t idx = begin; idx < end; ++idx) {
+          const int64_t first = idx * group;  // sample * channels + channel
+          const Moments moments = kernels.plane_moments(at(args.input, dtype, first * inner), {1, 0, group * inner});
+          mean.set(idx, moments.mean);
+          inverse_std.set(idx, 1.0 / std::sqrt(moments.square / moments.count + args.epsilon));
+          for (int64_t plane = first; plane < first + group; ++plane) {
+            const int64_t channel = plane % args.shape.channels;
+            kernels.plane_affine(at(args.output, dtype, plane * inner), at(args.input, dtype, plane * inner),
+                                 {1, 0, inner}, mean.get(idx), gamma.get(channel, 1.0) * inverse_std.get(idx),
+                                 beta.get(channel), false);
+          }
+        }
+      });
 }
 
 void group_norm_backward(const GroupNormBackward& args) {
@@ -416,19 +444,21 @@ void group_norm_backward(const GroupNormBackward& args) {
   const Parameters gamma(args.gamma, dtype), mean(args.mean, dtype), inverse_std(args.inverse_std, dtype),
       gamma_grad(args.gamma_grad, dtype), beta_grad(args.beta_grad, dtype);
   std::vector<double> sums(2 * args.shape.outer * channels, 0.0);  // per plane: of grad, of grad * (input - mean)
-  parallel_for(args.shape.outer * args.groups, std::max<int64_t>(1, task_elements / std::max<int64_t>(1, group * inner)),
+  parallel_for(args.shape.outer * args.groups,
+               std::max<int64_t>(1, task_elements / std::max<int64_t>(1, group * inner)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t idx = begin; idx < end; ++idx) {
                    double sum = 0, sum_product = 0;
                    for (int64_t plane = idx * group; plane < (idx + 1) * group && inner > 0; ++plane) {
                      const int64_t offset = plane * inner;
-                     kernels.plane_grad_sums(at(args.output_grad, dtype, offset), at(args.input, dtype, offset), {1, 0, inner},
-                                             mean.get(idx), 1, 0, false, &sums[2 * plane]);
+                     kernels.plane_grad_sums(at(args.output_grad, dtype, offset), at(args.input, dtype, offset),
+                                             {1, 0, inner}, mean.get(idx), 1, 0, false, &sums[2 * plane]);
                      sum += gamma.get(plane % channels, 1.0) * sums[2 * plane];
                      sum_product += gamma.get(plane % channels, 1.0) * sums[2 * plane + 1];
                    }
                    if (!args.input_grad) continue;
-                   const GradLine line = grad_line(1.0, inverse_std.get(idx), sum, sum_product, static_cast<double>(group * inner));
+                   const GradLine line =
+                       grad_line(1.0, inverse_std.get(idx), sum, sum_product, static_cast<double>(group * inner));
                    for (int64_t plane = idx * group; plane < (idx + 1) * group && inner > 0; ++plane) {
                      const int64_t offset = plane * inner;
                      kernels.plane_input_grad(at(args.input_grad, dtype, offset), at(args.output_grad, dtype, offset),

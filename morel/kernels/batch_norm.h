@@ -1,11 +1,13 @@
-// Normalisation over a batch per channel (batch_norm) and over groups of channels per sample (group_norm, instance_norm).
+// Normalisation over a batch per channel (batch_norm) and over groups of channels per sample (group_norm,
+// instance_norm).
 //
-// Arrays are dense. Channels first: [outer, channels, inner] (NCHW: inner = height * width); channels last: inner = 1 and outer
-// counts all other axes (NHWC: batch * height * width). Statistics and parameters are float for Float32 and the half types,
-// double for Float64; below they are `void*` of that type.
+// Arrays are dense. Channels first: [outer, channels, inner] (NCHW: inner = height * width); channels last: inner = 1
+// and outer counts all other axes (NHWC: batch * height * width). Statistics and parameters are float for Float32 and
+// the half types, double for Float64; below they are `void*` of that type.
 //
-// Moments are stable: mean and squared deviations of blocks that fit the cache, in two passes each, joined pairwise in double
-// (T. Chan, G. Golub, R. LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1982).
+// Moments are stable: mean and squared deviations of blocks that fit the cache, in two passes each, joined pairwise in
+// double (T. Chan, G. Golub, R. LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances",
+// 1982).
 #pragma once
 
 #include <cstdint>

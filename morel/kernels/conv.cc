@@ -1,9 +1,8 @@
-#include "morel/kernels/conv.h"
-
 #include <cstring>
 
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
+#include "morel/kernels/conv.h"
 #include "morel/kernels/conv_paths.h"
 #include "morel/kernels/gemm_block.h"
 #include "morel/tensor/allocator.h"
@@ -16,7 +15,8 @@ TemporaryMemory::~TemporaryMemory() { deallocate(data_, static_cast<size_t>(byte
 namespace {
 
 void check(const Conv2d& conv, const View4& input, const View4& weight, const View4& output) {
-  MOREL_CHECK(conv.dtype != DType::Bool, NotImplemented, "a convolution takes integer, floating or complex images, not Bool.");
+  MOREL_CHECK(conv.dtype != DType::Bool, NotImplemented,
+              "a convolution takes integer, floating or complex images, not Bool.");
   MOREL_ASSERT(conv.groups > 0 && conv.stride[0] > 0 && conv.stride[1] > 0);
   MOREL_ASSERT(conv.dilation[0] > 0 && conv.dilation[1] > 0);
   for (const int64_t pad : conv.padding) MOREL_ASSERT(pad >= 0);
@@ -33,7 +33,8 @@ class Widened {
   Widened(DType dtype, const View4& source, bool read)
       : dtype_(dtype), source_(source), memory_(source.count() * int64_t{sizeof(float)}) {
     float* data = memory_.as<float>();
-    view_ = source.is_channels_last() ? View4::channels_last(data, source.size) : View4::channels_first(data, source.size);
+    view_ =
+        source.is_channels_last() ? View4::channels_last(data, source.size) : View4::channels_first(data, source.size);
     if (!read) return;
     if (source.is_dense()) {
       parallel_for(source.count(), run, [&](int64_t begin, int64_t end) {
@@ -67,7 +68,8 @@ class Widened {
         for (int64_t h = 0; h < source_.size[2]; ++h) {
           for (int64_t w = 0; w < source_.size[3]; ++w) {
             const auto& stride = source_.stride;
-            fn(static_cast<char*>(source_.data) + 2 * (n * stride[0] + c * stride[1] + h * stride[2] + w * stride[3]), value++);
+            fn(static_cast<char*>(source_.data) + 2 * (n * stride[0] + c * stride[1] + h * stride[2] + w * stride[3]),
+               value++);
           }
         }
       }
@@ -105,7 +107,8 @@ Conv2d in_float32(Conv2d conv) {
 
 }  // namespace
 
-void conv2d_forward(const Conv2d& conv, const View4& input, const View4& weight, const void* bias, const View4& output) {
+void conv2d_forward(const Conv2d& conv, const View4& input, const View4& weight, const void* bias,
+                    const View4& output) {
   check(conv, input, weight, output);
   if (output.count() == 0) return;
   if (is_half(conv.dtype)) {

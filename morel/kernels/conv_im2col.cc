@@ -18,16 +18,11 @@ void visit_bits(DType dtype, F&& fn) {
     uint64_t low, high;
   };
   switch (size_of(dtype)) {
-    case 1:
-      return fn(TypeTag<uint8_t>{});
-    case 2:
-      return fn(TypeTag<uint16_t>{});
-    case 4:
-      return fn(TypeTag<uint32_t>{});
-    case 8:
-      return fn(TypeTag<uint64_t>{});
-    default:
-      return fn(TypeTag<Wide>{});
+    case 1: return fn(TypeTag<uint8_t>{});
+    case 2: return fn(TypeTag<uint16_t>{});
+    case 4: return fn(TypeTag<uint32_t>{});
+    case 8: return fn(TypeTag<uint64_t>{});
+    default: return fn(TypeTag<Wide>{});
   }
 }
 
@@ -85,22 +80,28 @@ class Im2Col {
   void gather(int64_t n, int64_t group, int64_t row, int64_t rows, void* columns) const {
     visit_bits(conv_.dtype, [&]<class T>(TypeTag<T>) {
       T* target = static_cast<T*>(columns);
-      each_run(n, group, row, rows, [&](const T* line, int64_t step, int64_t begin, int64_t end, int64_t width) {
-        std::fill_n(target, begin, T{});
-        for (int64_t x = begin; x < end; ++x) target[x] = line[x * step];
-        std::fill_n(target + end, width - end, T{});
-        target += width;
-      }, static_cast<const T*>(image_.data));
+      each_run(
+          n, group, row, rows,
+          [&](const T* line, int64_t step, int64_t begin, int64_t end, int64_t width) {
+            std::fill_n(target, begin, T{});
+            for (int64_t x = begin; x < end; ++x) target[x] = line[x * step];
+            std::fill_n(target + end, width - end, T{});
+            target += width;
+          },
+          static_cast<const T*>(image_.data));
     });
   }
   // The reverse: adds columns to the image.
   void scatter(int64_t n, int64_t group, int64_t row, int64_t rows, const void* columns) const {
     visit_numbers(conv_.dtype, [&]<class T>(TypeTag<T>) {
       const T* source = static_cast<const T*>(columns);
-      each_run(n, group, row, rows, [&](T* line, int64_t step, int64_t begin, int64_t end, int64_t width) {
-        for (int64_t x = begin; x < end; ++x) line[x * step] = static_cast<T>(line[x * step] + source[x]);
-        source += width;
-      }, static_cast<T*>(image_.data));
+      each_run(
+          n, group, row, rows,
+          [&](T* line, int64_t step, int64_t begin, int64_t end, int64_t width) {
+            for (int64_t x = begin; x < end; ++x) line[x * step] = static_cast<T>(line[x * step] + source[x]);
+            source += width;
+          },
+          static_cast<T*>(image_.data));
     });
   }
 
@@ -163,7 +164,8 @@ class Im2Col {
     }
   }
 
-  // For each tap and result row: the image line that it reads, with the positions [begin, end) of the row that fall inside.
+  // For each tap and result row: the image line that it reads, with the positions [begin, end) of the row that fall
+  // inside.
   template <class T, class F>
   void each_run(int64_t n, int64_t group, int64_t row, int64_t rows, F&& fn, T* image) const {
     const int64_t width = result_.size[3], step = conv_.stride[1] * image_.stride[3];
@@ -178,8 +180,8 @@ class Im2Col {
           for (int64_t y = row; y < row + rows; ++y) {
             const int64_t line = y * conv_.stride[0] - conv_.padding[0] + ky * conv_.dilation[0];
             const bool inside = line >= 0 && line < image_.size[2];
-            fn(inside ? plane + line * image_.stride[2] + first * image_.stride[3] : plane, step, inside ? begin : width,
-               inside ? end : width, width);
+            fn(inside ? plane + line * image_.stride[2] + first * image_.stride[3] : plane, step,
+               inside ? begin : width, inside ? end : width, width);
           }
         }
       }
@@ -196,7 +198,8 @@ int64_t weight_bytes(const Conv2d& conv, const View4& weight) { return weight.co
 
 }  // namespace
 
-void im2col_forward(const Conv2d& conv, const View4& input, const View4& weight, const void* bias, const View4& output) {
+void im2col_forward(const Conv2d& conv, const View4& input, const View4& weight, const void* bias,
+                    const View4& output) {
   const Im2Col plan(conv, input, weight, output);
   const TemporaryMemory weight_copy(weight.is_channels_first() ? 0 : weight_bytes(conv, weight));
   const void* dense = plan.dense_weight(weight_copy);
@@ -288,7 +291,8 @@ void im2col_backward_weight(const Conv2d& conv, const View4& input, const View4&
         for (int64_t y = 0; y < output_grad.size[2]; ++y) {
           const T* line = static_cast<const T*>(output_grad.data) + n * output_grad.stride[0] +
                           channel * output_grad.stride[1] + y * output_grad.stride[2];
-          for (int64_t x = 0; x < output_grad.size[3]; ++x) total = static_cast<T>(total + line[x * output_grad.stride[3]]);
+          for (int64_t x = 0; x < output_grad.size[3]; ++x)
+            total = static_cast<T>(total + line[x * output_grad.stride[3]]);
         }
       }
       static_cast<T*>(bias_grad)[channel] = total;

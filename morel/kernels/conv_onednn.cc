@@ -1,12 +1,11 @@
-// float32 convolutions in oneDNN. Every task runs one primitive on one thread; how the work is cut depends on shapes alone:
-// by images, by rows of the output when images are few, or by channels of the result when the weight is so large that
-// reading it once per task would cost more than reading the images again.
+// float32 convolutions in oneDNN. Every task runs one primitive on one thread; how the work is cut depends on shapes
+// alone: by images, by rows of the output when images are few, or by channels of the result when the weight is so large
+// that reading it once per task would cost more than reading the images again.
 #include "morel/kernels/conv_paths.h"
 
 #if MOREL_HAVE_ONEDNN
 #include <algorithm>
 #include <cstring>
-#include <dnnl.hpp>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,6 +13,8 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include <dnnl.hpp>
 
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
@@ -36,7 +37,8 @@ dnnl::stream& thread_stream() {
 enum class Pass { Forward, BackwardData, BackwardWeight };
 enum class Order { ChannelsLast, Any };
 
-// ---- cached primitives ------------------------------------------------------------------------------------------------------
+// ---- cached primitives
+// ------------------------------------------------------------------------------------------------------
 
 // Sizes of the convolution that one task computes; channels are those of all its groups.
 struct Problem {
@@ -86,7 +88,8 @@ std::shared_ptr<const Primitive> make_primitive(const Problem& p) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const dnnl::engine& engine = cpu_engine();
-  const auto forward_kind = p.pass == Pass::Forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
+  const auto forward_kind =
+      p.pass == Pass::Forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
   auto out = std::make_shared<Primitive>();
   dnnl::convolution_forward::primitive_desc forward(
       {forward_kind, algorithm, input, weight, p.pass == Pass::BackwardData ? memory::desc() : bias, output, stride,
@@ -94,18 +97,30 @@ std::shared_ptr<const Primitive> make_primitive(const Problem& p) {
       attr, engine);
   if (p.pass == Pass::Forward) {
     skip_brgconv(forward, p);
-    *out = {dnnl::convolution_forward(forward), forward.src_desc(),  forward.weights_desc(),
-            forward.dst_desc(),                 forward.bias_desc(), forward.scratchpad_desc()};
+    *out = {dnnl::convolution_forward(forward),
+            forward.src_desc(),
+            forward.weights_desc(),
+            forward.dst_desc(),
+            forward.bias_desc(),
+            forward.scratchpad_desc()};
   } else if (p.pass == Pass::BackwardData) {
     const dnnl::convolution_backward_data::primitive_desc desc(
         {algorithm, input, weight, output, stride, dilation, before, after}, attr, engine, forward);
-    *out = {dnnl::convolution_backward_data(desc), desc.diff_src_desc(), desc.weights_desc(),
-            desc.diff_dst_desc(),                  memory::desc(),       desc.scratchpad_desc()};
+    *out = {dnnl::convolution_backward_data(desc),
+            desc.diff_src_desc(),
+            desc.weights_desc(),
+            desc.diff_dst_desc(),
+            memory::desc(),
+            desc.scratchpad_desc()};
   } else {
     const dnnl::convolution_backward_weights::primitive_desc desc(
         {algorithm, input, weight, bias, output, stride, dilation, before, after}, attr, engine, forward);
-    *out = {dnnl::convolution_backward_weights(desc), desc.src_desc(),       desc.diff_weights_desc(),
-            desc.diff_dst_desc(),                     desc.diff_bias_desc(), desc.scratchpad_desc()};
+    *out = {dnnl::convolution_backward_weights(desc),
+            desc.src_desc(),
+            desc.diff_weights_desc(),
+            desc.diff_dst_desc(),
+            desc.diff_bias_desc(),
+            desc.scratchpad_desc()};
   }
   return out;
 }
@@ -138,10 +153,12 @@ class Cache {
 std::shared_ptr<const Primitive> find_primitive(const Problem& problem) {
   static Cache<Primitive>& cache = *new Cache<Primitive>;  // outlives the threads that use it at exit
   SerialOpenMp serial;
-  return cache.get(std::string(reinterpret_cast<const char*>(&problem), sizeof problem), [&] { return make_primitive(problem); });
+  return cache.get(std::string(reinterpret_cast<const char*>(&problem), sizeof problem),
+                   [&] { return make_primitive(problem); });
 }
 
-// ---- arrays of a task -------------------------------------------------------------------------------------------------------
+// ---- arrays of a task
+// -------------------------------------------------------------------------------------------------------
 
 struct Array {
   memory::desc desc;
@@ -157,14 +174,16 @@ Array image_array(const View4& view) {
   } else if (view.is_channels_first()) {
     strides = {s[1] * s[2] * s[3], s[2] * s[3], s[3], 1};
   }
-  return {memory::desc(memory::dims(s.begin(), s.end()), memory::data_type::f32, strides), static_cast<float*>(view.data)};
+  return {memory::desc(memory::dims(s.begin(), s.end()), memory::data_type::f32, strides),
+          static_cast<float*>(view.data)};
 }
 
 Array weight_array(const View4& view, int64_t groups) {
   if (groups == 1) return image_array(view);
   const auto &s = view.size, &t = view.stride;
   const int64_t per_group = s[0] / groups;
-  return {memory::desc({groups, per_group, s[1], s[2], s[3]}, memory::data_type::f32, {per_group * t[0], t[0], t[1], t[2], t[3]}),
+  return {memory::desc({groups, per_group, s[1], s[2], s[3]}, memory::data_type::f32,
+                       {per_group * t[0], t[0], t[1], t[2], t[3]}),
           static_cast<float*>(view.data)};
 }
 
@@ -174,9 +193,11 @@ void reorder(const Array& from, const Array& to) {
   std::string key(reinterpret_cast<const char*>(&from.desc.data), sizeof from.desc.data);
   key.append(reinterpret_cast<const char*>(&to.desc.data), sizeof to.desc.data);
   const auto primitive = cache.get(key, [&] {
-    return std::make_shared<dnnl::reorder>(dnnl::reorder::primitive_desc(cpu_engine(), from.desc, cpu_engine(), to.desc));
+    return std::make_shared<dnnl::reorder>(
+        dnnl::reorder::primitive_desc(cpu_engine(), from.desc, cpu_engine(), to.desc));
   });
-  MOREL_CHECK(primitive, Internal, "internal error: oneDNN cannot reorder an image of a convolution; please report it.");
+  MOREL_CHECK(primitive, Internal,
+              "internal error: oneDNN cannot reorder an image of a convolution; please report it.");
   memory source(from.desc, cpu_engine(), from.data), target(to.desc, cpu_engine(), to.data);
   primitive->execute(thread_stream(), source, target);
 }
@@ -234,7 +255,8 @@ void execute(const Primitive& p, Pass pass, float* input, float* weight, float* 
   p.primitive.execute(thread_stream(), arguments);
 }
 
-// ---- cutting ----------------------------------------------------------------------------------------------------------------
+// ---- cutting
+// ----------------------------------------------------------------------------------------------------------------
 
 struct Range {
   int64_t begin, size;
@@ -324,7 +346,8 @@ struct Job {
 void run_job(const Job& job, const SharedWeight* shared) {
   const Primitive& p = *job.primitive;
   std::unique_ptr<Input> own;
-  if (!shared || !shared->fits(p)) own = std::make_unique<Input>(weight_array(job.call.weight, job.call.conv.groups), p.weight);
+  if (!shared || !shared->fits(p))
+    own = std::make_unique<Input>(weight_array(job.call.weight, job.call.conv.groups), p.weight);
   float* weight = own ? own->data() : shared->data();
   const Array input = image_array(job.call.input), output = image_array(job.call.output);
   if (job.call.pass == Pass::Forward) {
@@ -404,7 +427,8 @@ bool run_by_images(const Call& call, const float* bias) {
   return run_jobs(jobs, bias != nullptr, true);
 }
 
-// ---- backward weight --------------------------------------------------------------------------------------------------------
+// ---- backward weight
+// --------------------------------------------------------------------------------------------------------
 
 // The result channels of each task are its own: nothing to add.
 bool backward_weight_by_channels(const Call& call, int64_t pieces, float* bias_grad) {
@@ -476,7 +500,8 @@ bool backward_weight_by_images(const Call& call, float* bias_grad) {
 
 }  // namespace
 
-bool onednn_forward(const Conv2d& conv, const View4& input, const View4& weight, const float* bias, const View4& output) {
+bool onednn_forward(const Conv2d& conv, const View4& input, const View4& weight, const float* bias,
+                    const View4& output) {
   const Call call{conv, Pass::Forward, input, weight, output};
   const int64_t pieces = call.channel_pieces();
   return pieces > 1 ? run_by_channels(call, pieces, bias) : run_by_images(call, bias);

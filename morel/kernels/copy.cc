@@ -10,8 +10,8 @@
 
 namespace morel {
 using ConvertFn = void (*)(void* target, const void* source, int64_t n);
-using TransposeFn = void (*)(void* target, int64_t target_stride, const void* source, int64_t source_stride, int64_t rows,
-                             int64_t columns);
+using TransposeFn = void (*)(void* target, int64_t target_stride, const void* source, int64_t source_stride,
+                             int64_t rows, int64_t columns);
 }  // namespace morel
 
 #define MOREL_SIMD_FILE "morel/kernels/copy_simd.inc"
@@ -79,7 +79,8 @@ Plan make_plan(const View& target, const ConstView& source) {
   for (size_t axis = 1; axis < plan.axes.size(); ++axis) {
     Axis& outer = plan.axes[kept];
     const Axis inner = plan.axes[axis];
-    if (outer.target_stride == inner.target_stride * inner.size && outer.source_stride == inner.source_stride * inner.size) {
+    if (outer.target_stride == inner.target_stride * inner.size &&
+        outer.source_stride == inner.source_stride * inner.size) {
       outer = {outer.size * inner.size, inner.target_stride, inner.source_stride};
     } else {
       plan.axes[++kept] = inner;
@@ -216,7 +217,8 @@ void split_long_rows(Plan& plan) {
   // An exact divisor keeps the plan a box; without a good one the row is cut by the caller.
   for (int64_t pieces = (inner.size + task_elements - 1) / task_elements; pieces <= inner.size / 1024; ++pieces) {
     if (inner.size % pieces != 0) continue;
-    plan.axes.back() = {pieces, inner.target_stride * (inner.size / pieces), inner.source_stride * (inner.size / pieces)};
+    plan.axes.back() = {pieces, inner.target_stride * (inner.size / pieces),
+                        inner.source_stride * (inner.size / pieces)};
     plan.axes.push_back({inner.size / pieces, inner.target_stride, inner.source_stride});
     return;
   }
@@ -226,12 +228,14 @@ template <class RowFn>
 void run_rows(Plan plan, const RowFn& row_fn) {
   split_long_rows(plan);
   const Axis inner = plan.axes.back();
-  const int64_t target_step = inner.target_stride * plan.target_size(), source_step = inner.source_stride * plan.source_size();
+  const int64_t target_step = inner.target_stride * plan.target_size(),
+                source_step = inner.source_stride * plan.source_size();
   const int64_t row_axes = static_cast<int64_t>(plan.axes.size()) - 1;
   if (inner.size >= 2 * task_elements) {  // a long row of awkward length
     return for_each_row(plan, row_axes, int64_t{1} << 62, [&](char* target, const char* source) {
       parallel_for(inner.size, task_elements, [&](int64_t begin, int64_t end) {
-        row_fn(target + begin * target_step, inner.target_stride, source + begin * source_step, inner.source_stride, end - begin);
+        row_fn(target + begin * target_step, inner.target_stride, source + begin * source_step, inner.source_stride,
+               end - begin);
       });
     });
   }
@@ -346,7 +350,8 @@ void roll(const View& target, const ConstView& source, std::span<const int64_t> 
       }
     }
     const std::span<const int64_t> box_shape{shape.data(), shape.size()};
-    copy({static_cast<char*>(target.data) + target_offset * size_of(target.dtype), target.dtype, box_shape, target.strides},
+    copy({static_cast<char*>(target.data) + target_offset * size_of(target.dtype), target.dtype, box_shape,
+          target.strides},
          {static_cast<const char*>(source.data) + source_offset * size_of(source.dtype), source.dtype, box_shape,
           source.strides});
   }
@@ -385,8 +390,8 @@ void triangle(const View& target, const ConstView& source, Triangle part, int64_
       char* to = static_cast<char*>(target.data) + target_offset * size;
       const char* from = static_cast<const char*>(source.data) + source_offset * size;
       move(to, target_column, zero, 0, kept_begin);
-      move(to + kept_begin * target_column * size, target_column, from + kept_begin * source_column * size, source_column,
-           kept_end - kept_begin);
+      move(to + kept_begin * target_column * size, target_column, from + kept_begin * source_column * size,
+           source_column, kept_end - kept_begin);
       move(to + kept_end * target_column * size, target_column, zero, 0, columns - kept_end);
     }
   });

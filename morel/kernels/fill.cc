@@ -33,7 +33,8 @@ void arange(void* out, DType dtype, int64_t n, double start, double step) {
 
 void arange(void* out, DType dtype, int64_t n, int64_t start, int64_t step) {
   generate<int64_t>(out, dtype, n, [=](int64_t idx) {
-    return static_cast<int64_t>(static_cast<uint64_t>(start) + static_cast<uint64_t>(idx) * static_cast<uint64_t>(step));
+    return static_cast<int64_t>(static_cast<uint64_t>(start) +
+                                static_cast<uint64_t>(idx) * static_cast<uint64_t>(step));
   });
 }
 

@@ -7,8 +7,8 @@
 
 namespace morel::kernels {
 
-// out[i] = start + i * step. Integer dtypes use the int64 version (wraps around), others the double one, each element computed
-// from its own index, in double, and rounded once.
+// out[i] = start + i * step. Integer dtypes use the int64 version (wraps around), others the double one, each element
+// computed from its own index, in double, and rounded once.
 void arange(void* out, DType dtype, int64_t n, double start, double step);
 void arange(void* out, DType dtype, int64_t n, int64_t start, int64_t step);
 // n points from start to stop, both included; computed from the nearer end, so that the last one is exactly `stop`.

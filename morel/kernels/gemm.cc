@@ -1,5 +1,3 @@
-#include "morel/kernels/gemm.h"
-
 #include <algorithm>
 #include <complex>
 #include <type_traits>
@@ -7,6 +5,7 @@
 
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
+#include "morel/kernels/gemm.h"
 #include "morel/kernels/gemm_block.h"
 
 #if MOREL_HAVE_ONEDNN
@@ -25,21 +24,20 @@ const void* at(const void* base, DType dtype, int64_t element) {
 }
 void* at(void* base, DType dtype, int64_t element) { return static_cast<char*>(base) + element * size_of(dtype); }
 
-// The type whose block kernel multiplies matrices of `dtype`: complex ones go as planes, integers modulo a power of two.
+// The type whose block kernel multiplies matrices of `dtype`: complex ones go as planes, integers modulo a power of
+// two.
 DType block_dtype(DType dtype) {
   switch (dtype) {
     case DType::Float64:
-    case DType::Complex128:
-      return DType::Float64;
+    case DType::Complex128: return DType::Float64;
     case DType::Int64:
-    case DType::UInt64:
-      return DType::Int64;
-    default:
-      return is_float(dtype) || is_complex(dtype) ? DType::Float32 : DType::Int32;
+    case DType::UInt64: return DType::Int64;
+    default: return is_float(dtype) || is_complex(dtype) ? DType::Float32 : DType::Int32;
   }
 }
 
-// ---- staging: matrices that the block kernels cannot take as they are, copied to their type ---------------------------------
+// ---- staging: matrices that the block kernels cannot take as they are, copied to their type
+// ---------------------------------
 
 template <class S, class T>
 void copy_to_stage(const S* source, int64_t row, int64_t col, int64_t rows, int64_t cols, T* target) {
@@ -100,7 +98,8 @@ Matrix stage(ScratchSlot slot, DType dtype, const void* source, int64_t row, int
   } else {
     const int64_t step = is_complex(dtype) ? 2 : 1;
     visit_stage_types(dtype, [&]<class S, class T>(TypeTag<S>, TypeTag<T>) {
-      copy_to_stage(static_cast<const S*>(source) + plane, row * step, col * step, rows, cols, reinterpret_cast<T*>(target));
+      copy_to_stage(static_cast<const S*>(source) + plane, row * step, col * step, rows, cols,
+                    reinterpret_cast<T*>(target));
     });
   }
   return {target, cols, 1};
@@ -172,8 +171,10 @@ class StagedBlock {
   void add_stretch(int64_t begin, int64_t k, int planes) {
     Matrix a[2], b[2];
     for (int plane = 0; plane < planes; ++plane) {
-      a[plane] = stage(ScratchSlot::StagedA, dtype_, at(g_.a, dtype_, begin * g_.a_col), g_.a_row, g_.a_col, g_.m, k, plane);
-      b[plane] = stage(ScratchSlot::StagedB, dtype_, at(g_.b, dtype_, begin * g_.b_row), g_.b_row, g_.b_col, k, g_.n, plane);
+      a[plane] =
+          stage(ScratchSlot::StagedA, dtype_, at(g_.a, dtype_, begin * g_.a_col), g_.a_row, g_.a_col, g_.m, k, plane);
+      b[plane] =
+          stage(ScratchSlot::StagedB, dtype_, at(g_.b, dtype_, begin * g_.b_row), g_.b_row, g_.b_col, k, g_.n, plane);
     }
     const bool first = begin == 0, last = begin + k >= g_.k;
     const double beta = first ? g_.beta : 1;
@@ -210,7 +211,8 @@ class StagedBlock {
   const void* bias_[2] = {};
 };
 
-// ---- large float32 blocks ----------------------------------------------------------------------------------------------------
+// ---- large float32 blocks
+// ----------------------------------------------------------------------------------------------------
 
 // Measured on AVX-512: from about 200^3 on oneDNN is 1.05 to 1.2 times as fast as our kernel, below it is slower.
 #if MOREL_HAVE_ONEDNN
@@ -242,7 +244,8 @@ bool suits_onednn(const Gemm&, int64_t, int64_t) { return false; }
 void onednn_block(const GemmBlock&) {}
 #endif
 
-// ---- cutting ----------------------------------------------------------------------------------------------------------------
+// ---- cutting
+// ----------------------------------------------------------------------------------------------------------------
 
 // Tiles of a product, decided by its shape alone.
 struct Plan {
@@ -296,7 +299,8 @@ Plan plan_tiles(const Gemm& p, int64_t items) {
   plan.tiles_m = ceil_div(p.m, plan.tile_m);
   plan.tiles_n = ceil_div(p.n, plan.tile_n);
   if (plan.tiles_m * plan.tiles_n == 1) {
-    plan.items_per_task = std::clamp<int64_t>(task_work / std::max<int64_t>(item_work, 1), ceil_div(items, max_tasks), items);
+    plan.items_per_task =
+        std::clamp<int64_t>(task_work / std::max<int64_t>(item_work, 1), ceil_div(items, max_tasks), items);
   }
   return plan;
 }

@@ -1,11 +1,10 @@
-#include "morel/kernels/gemm_block.h"
-
 #include <algorithm>
 #include <memory>
 #include <new>
 #include <utility>
 
 #include "morel/base/error.h"
+#include "morel/kernels/gemm_block.h"
 
 #define MOREL_SIMD_FILE "morel/kernels/gemm_simd.inc"
 #include "morel/kernels/simd.h"
@@ -14,16 +13,11 @@ namespace morel {
 
 GemmBlockFn gemm_block_kernel(DType dtype) {
   switch (dtype) {
-    case DType::Float32:
-      return MOREL_SIMD_CALL(gemm_block_float32);
-    case DType::Float64:
-      return MOREL_SIMD_CALL(gemm_block_float64);
-    case DType::Int32:
-      return MOREL_SIMD_CALL(gemm_block_int32);
-    case DType::Int64:
-      return MOREL_SIMD_CALL(gemm_block_int64);
-    default:
-      raise(ErrorKind::Internal, "internal error: no block kernel for ", info(dtype).name, ".");
+    case DType::Float32: return MOREL_SIMD_CALL(gemm_block_float32);
+    case DType::Float64: return MOREL_SIMD_CALL(gemm_block_float64);
+    case DType::Int32: return MOREL_SIMD_CALL(gemm_block_int32);
+    case DType::Int64: return MOREL_SIMD_CALL(gemm_block_int64);
+    default: raise(ErrorKind::Internal, "internal error: no block kernel for ", info(dtype).name, ".");
   }
 }
 

@@ -26,16 +26,16 @@ struct GemmBlock {
 inline constexpr int64_t thin_rows = 16;
 
 using GemmBlockFn = void (*)(const GemmBlock& block);
-// The best version of this machine. The block kernels take float32, float64, int32 or int64 matrices; the thin ones float64
-// float32, float16 or bfloat16 (A, B, C and bias alike).
+// The best version of this machine. The block kernels take float32, float64, int32 or int64 matrices; the thin ones
+// float64 float32, float16 or bfloat16 (A, B, C and bias alike).
 GemmBlockFn gemm_block_kernel(DType dtype);
 GemmBlockFn gemm_thin_kernel(DType dtype);
 // Between a half type and float32.
 void widen_halves(DType from, const void* source, float* target, int64_t n);
 void narrow_halves(DType to, const float* source, void* target, int64_t n);
 
-// Memory of this thread for packed panels and converted blocks: at least `bytes`, aligned to 64. A slot's memory is valid
-// until the same thread asks for more of the same slot.
+// Memory of this thread for packed panels and converted blocks: at least `bytes`, aligned to 64. A slot's memory is
+// valid until the same thread asks for more of the same slot.
 enum class ScratchSlot { PackedA, PackedB, StagedA, StagedB, StagedC, StagedBias };
 void* gemm_scratch(ScratchSlot slot, int64_t bytes);
 

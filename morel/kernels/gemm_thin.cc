@@ -10,16 +10,11 @@ namespace morel {
 
 GemmBlockFn gemm_thin_kernel(DType dtype) {
   switch (dtype) {
-    case DType::Float32:
-      return MOREL_SIMD_CALL(gemm_thin_float32);
-    case DType::Float64:
-      return MOREL_SIMD_CALL(gemm_thin_float64);
-    case DType::Float16:
-      return MOREL_SIMD_CALL(gemm_thin_float16);
-    case DType::BFloat16:
-      return MOREL_SIMD_CALL(gemm_thin_bfloat16);
-    default:
-      raise(ErrorKind::Internal, "internal error: no thin kernel for ", info(dtype).name, ".");
+    case DType::Float32: return MOREL_SIMD_CALL(gemm_thin_float32);
+    case DType::Float64: return MOREL_SIMD_CALL(gemm_thin_float64);
+    case DType::Float16: return MOREL_SIMD_CALL(gemm_thin_float16);
+    case DType::BFloat16: return MOREL_SIMD_CALL(gemm_thin_bfloat16);
+    default: raise(ErrorKind::Internal, "internal error: no thin kernel for ", info(dtype).name, ".");
   }
 }
 

@@ -26,26 +26,18 @@ constexpr int64_t scatter_parts = 16;
 template <class F>
 decltype(auto) visit_index_type(DType dtype, F&& fn) {
   switch (dtype) {
-    case DType::Int8:
-      return fn(TypeTag<int8_t>{});
-    case DType::Int16:
-      return fn(TypeTag<int16_t>{});
-    case DType::Int32:
-      return fn(TypeTag<int32_t>{});
-    case DType::Int64:
-      return fn(TypeTag<int64_t>{});
-    case DType::UInt8:
-      return fn(TypeTag<uint8_t>{});
-    case DType::UInt16:
-      return fn(TypeTag<uint16_t>{});
-    case DType::UInt32:
-      return fn(TypeTag<uint32_t>{});
-    default:
-      raise(ErrorKind::Type, "indices must be integers, but got ", info(dtype).name, ".");
+    case DType::Int8: return fn(TypeTag<int8_t>{});
+    case DType::Int16: return fn(TypeTag<int16_t>{});
+    case DType::Int32: return fn(TypeTag<int32_t>{});
+    case DType::Int64: return fn(TypeTag<int64_t>{});
+    case DType::UInt8: return fn(TypeTag<uint8_t>{});
+    case DType::UInt16: return fn(TypeTag<uint16_t>{});
+    case DType::UInt32: return fn(TypeTag<uint32_t>{});
+    default: raise(ErrorKind::Type, "indices must be integers, but got ", info(dtype).name, ".");
   }
 }
 
-// ---- index values ----------------------------------------------------------------------------------------------------------------
+// ---- index values -------------------------------------------------------------------------------
 Ints position_of(int64_t flat, std::span<const int64_t> shape) {
   Ints position(shape.size(), 0);
   for (size_t axis = shape.size(); axis-- > 0;) {
@@ -55,12 +47,13 @@ Ints position_of(int64_t flat, std::span<const int64_t> shape) {
   return position;
 }
 
-[[noreturn]] void raise_bad_index(const IndexRule& rule, int64_t index, int64_t flat, std::span<const int64_t> shape, int64_t axis,
-                                  int64_t size) {
+[[noreturn]] void raise_bad_index(const IndexRule& rule, int64_t index, int64_t flat, std::span<const int64_t> shape,
+                                  int64_t axis, int64_t size) {
   std::string place;
   for (const int64_t coordinate : position_of(flat, shape)) place += cat(place.empty() ? "" : ", ", coordinate);
-  raise(ErrorKind::Index, "For '", rule.name, "', index ", index, " at position [", place, "] is out of bounds for axis ", axis,
-        " with size ", size, ": it must be in [", rule.allows_negative ? -size : 0, ", ", size, ").");
+  raise(ErrorKind::Index, "For '", rule.name, "', index ", index, " at position [", place,
+        "] is out of bounds for axis ", axis, " with size ", size, ": it must be in [",
+        rule.allows_negative ? -size : 0, ", ", size, ").");
 }
 
 // The index within [0, size), or -1.
@@ -89,8 +82,8 @@ bool is_dense(std::span<const int64_t> shape, std::span<const int64_t> strides) 
 
 // rows[i] = rows[i] * size + index i; a bad index is noted as the smallest flat position in `bad`.
 template <class I>
-void add_axis(std::span<int64_t> rows, std::span<const int64_t> shape, const IndexArray& array, int64_t size, bool allows_negative,
-              std::atomic<int64_t>& bad) {
+void add_axis(std::span<int64_t> rows, std::span<const int64_t> shape, const IndexArray& array, int64_t size,
+              bool allows_negative, std::atomic<int64_t>& bad) {
   const I* data = static_cast<const I*>(array.data);
   const bool dense = is_dense(shape, array.strides);
   parallel_for(static_cast<int64_t>(rows.size()), task_elements, [&](int64_t begin, int64_t end) {
@@ -110,8 +103,8 @@ void add_axis(std::span<int64_t> rows, std::span<const int64_t> shape, const Ind
 
 }  // namespace
 
-std::vector<int64_t> resolve_indices(const IndexRule& rule, std::span<const int64_t> shape, std::span<const IndexArray> arrays,
-                                     std::span<const int64_t> axis_sizes) {
+std::vector<int64_t> resolve_indices(const IndexRule& rule, std::span<const int64_t> shape,
+                                     std::span<const IndexArray> arrays, std::span<const int64_t> axis_sizes) {
   MOREL_ASSERT(arrays.size() == axis_sizes.size());
   std::vector<int64_t> rows(count_elements(shape), 0);
   for (size_t axis = 0; axis < arrays.size(); ++axis) {
@@ -121,7 +114,8 @@ std::vector<int64_t> resolve_indices(const IndexRule& rule, std::span<const int6
       add_axis<I>(rows, shape, arrays[axis], axis_sizes[axis], rule.allows_negative, bad);
       if (bad == INT64_MAX) return;
       const I value = static_cast<const I*>(arrays[axis].data)[strided_offset(bad, shape, arrays[axis].strides)];
-      raise_bad_index(rule, static_cast<int64_t>(value), bad, shape, rule.first_axis + static_cast<int64_t>(axis), axis_sizes[axis]);
+      raise_bad_index(rule, static_cast<int64_t>(value), bad, shape, rule.first_axis + static_cast<int64_t>(axis),
+                      axis_sizes[axis]);
     });
   }
   return rows;
@@ -137,29 +131,25 @@ std::vector<int64_t> resolve_tuples(const IndexRule& rule, const void* data, DTy
   return resolve_indices(rule, {&count, 1}, arrays, axis_sizes);
 }
 
-// ---- rows ------------------------------------------------------------------------------------------------------------------------
+// ---- rows ---------------------------------------------------------------------------------------
 void gather_rows(void* out, const void* input, const RowsShape& shape, std::span<const int64_t> positions) {
   const int64_t count = static_cast<int64_t>(positions.size()), bytes = shape.inner * size_of(shape.dtype);
   if (count == 0 || bytes == 0) return;
   const auto run = [&](auto&& move) {
-    parallel_for(shape.outer * count, std::max<int64_t>(1, task_elements / shape.inner), [&](int64_t begin, int64_t end) {
-      for (int64_t idx = begin; idx < end; ++idx) {
-        const int64_t row = idx / count * shape.rows + positions[idx % count];
-        move(static_cast<char*>(out) + idx * bytes, static_cast<const char*>(input) + row * bytes);
-      }
-    });
+    parallel_for(shape.outer * count, std::max<int64_t>(1, task_elements / shape.inner),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t idx = begin; idx < end; ++idx) {
+                     const int64_t row = idx / count * shape.rows + positions[idx % count];
+                     move(static_cast<char*>(out) + idx * bytes, static_cast<const char*>(input) + row * bytes);
+                   }
+                 });
   };
   switch (bytes) {
-    case 1:
-      return run([](char* to, const char* from) { *to = *from; });
-    case 2:
-      return run([](char* to, const char* from) { std::memcpy(to, from, 2); });
-    case 4:
-      return run([](char* to, const char* from) { std::memcpy(to, from, 4); });
-    case 8:
-      return run([](char* to, const char* from) { std::memcpy(to, from, 8); });
-    default:
-      return run([bytes](char* to, const char* from) { std::memcpy(to, from, bytes); });
+    case 1: return run([](char* to, const char* from) { *to = *from; });
+    case 2: return run([](char* to, const char* from) { std::memcpy(to, from, 2); });
+    case 4: return run([](char* to, const char* from) { std::memcpy(to, from, 4); });
+    case 8: return run([](char* to, const char* from) { std::memcpy(to, from, 8); });
+    default: return run([bytes](char* to, const char* from) { std::memcpy(to, from, bytes); });
   }
 }
 
@@ -171,27 +161,21 @@ T combine_one(T x, T y, ScatterOp op) {
   if constexpr (std::is_same_v<T, bool>) {
     switch (op) {
       case ScatterOp::Add:
-      case ScatterOp::Max:
-        return x || y;
+      case ScatterOp::Max: return x || y;
       case ScatterOp::Mul:
-      case ScatterOp::Min:
-        return x && y;
-      case ScatterOp::Sub:
-        return x != y;
-      default:
-        return y;
+      case ScatterOp::Min: return x && y;
+      case ScatterOp::Sub: return x != y;
+      default: return y;
     }
   } else {
     // Integers wrap around: in unsigned arithmetic.
-    using U = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<std::conditional_t<std::is_integral_v<T>, T, int>>,
+    using U = typename std::conditional_t<std::is_integral_v<T>,
+                                          std::make_unsigned<std::conditional_t<std::is_integral_v<T>, T, int>>,
                                           std::type_identity<T>>::type;
     switch (op) {
-      case ScatterOp::Set:
-        return y;
-      case ScatterOp::Add:
-        return static_cast<T>(static_cast<U>(x) + static_cast<U>(y));
-      case ScatterOp::Sub:
-        return static_cast<T>(static_cast<U>(x) - static_cast<U>(y));
+      case ScatterOp::Set: return y;
+      case ScatterOp::Add: return static_cast<T>(static_cast<U>(x) + static_cast<U>(y));
+      case ScatterOp::Sub: return static_cast<T>(static_cast<U>(x) - static_cast<U>(y));
       case ScatterOp::Mul:
         if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
         return x * y;
@@ -228,8 +212,8 @@ void check_op(DType dtype, ScatterOp op) {
               "complex numbers have no maximum or minimum, but got ", info(dtype).name, ".");
 }
 
-// How a scatter's target is cut so that no place belongs to two tasks: by outer index, then by columns, then by row ranges (each
-// task then skips the indices of others).
+// How a scatter's target is cut so that no place belongs to two tasks: by outer index, then by columns, then by row
+// ranges (each task then skips the indices of others).
 struct ScatterCut {
   ScatterCut(const RowsShape& shape, int64_t count) {
     const int64_t work = shape.outer * count * shape.inner;
@@ -287,8 +271,8 @@ void scatter_typed(T* target, const RowsShape& shape, std::span<const int64_t> p
 }
 
 // Sums of half numbers go through a float32 copy of the target.
-void scatter_sum_of_halves(void* target, const RowsShape& shape, std::span<const int64_t> positions, const void* source, ScatterOp op,
-                           bool is_scalar) {
+void scatter_sum_of_halves(void* target, const RowsShape& shape, std::span<const int64_t> positions, const void* source,
+                           ScatterOp op, bool is_scalar) {
   const int64_t elements = shape.outer * shape.rows * shape.inner;
   const int64_t source_elements = is_scalar ? 1 : shape.outer * static_cast<int64_t>(positions.size()) * shape.inner;
   std::vector<float> sums(elements), values(source_elements);
@@ -301,8 +285,8 @@ void scatter_sum_of_halves(void* target, const RowsShape& shape, std::span<const
 
 }  // namespace
 
-void scatter_rows(void* target, const RowsShape& shape, std::span<const int64_t> positions, const void* source, ScatterOp op,
-                  bool is_scalar) {
+void scatter_rows(void* target, const RowsShape& shape, std::span<const int64_t> positions, const void* source,
+                  ScatterOp op, bool is_scalar) {
   check_op(shape.dtype, op);
   if (positions.empty() || shape.outer * shape.inner == 0) return;
   if (is_half(shape.dtype) && (op == ScatterOp::Add || op == ScatterOp::Sub)) {
@@ -320,19 +304,22 @@ void gather_rows_backward(void* target, const RowsShape& shape, std::span<const 
   scatter_rows(target, shape, positions, grad, ScatterOp::Add);
 }
 
-// ---- elements --------------------------------------------------------------------------------------------------------------------
+// ---- elements -----------------------------------------------------------------------------------
 namespace {
 
-// The walk over an index array: `lines` of the last axis; the other axes but the indexed one are free of conflicts.
+// The walk over an index array along lines of the last axis. Places of a scatter conflict along the indexed axis alone,
+// so an ordered walk keeps all of that axis in one task.
 class ElementWalk {
  public:
-  ElementWalk(std::span<const int64_t> shape, int64_t axis) : shape_(shape), axis_(axis), rank_(static_cast<int64_t>(shape.size())) {
+  ElementWalk(std::span<const int64_t> shape, int64_t axis, bool is_ordered)
+      : shape_(shape), axis_(axis), rank_(static_cast<int64_t>(shape.size())) {
     last_ = rank_ - 1;
     depth_ = axis == last_ ? 1 : shape[axis];
     groups_ = 1;
     for (int64_t idx = 0; idx < last_; ++idx) groups_ *= idx == axis ? 1 : shape[idx];
-    // Where the lines alone are too few tasks, they are cut across (not along the indexed axis).
-    pieces_ = axis == last_ || groups_ >= scatter_parts ? 1 : std::clamp<int64_t>(shape[last_] / 256, 1, scatter_parts);
+    // Where the lines alone are too few tasks, they are cut.
+    const bool is_whole = (axis == last_ && is_ordered) || groups_ >= scatter_parts;
+    pieces_ = is_whole ? 1 : std::clamp<int64_t>(shape[last_] / 256, 1, scatter_parts);
   }
 
   // fn(position of the line's first element, count): in order along the indexed axis within a task.
@@ -382,7 +369,8 @@ std::vector<int64_t> resolve_element_indices(IndexRule rule, const ConstView& in
 
 }  // namespace
 
-void gather_elements(const IndexRule& rule, const View& out, const ConstView& input, const ConstView& index, int64_t axis) {
+void gather_elements(const IndexRule& rule, const View& out, const ConstView& input, const ConstView& index,
+                     int64_t axis) {
   MOREL_ASSERT(out.dtype == input.dtype && !index.shape.empty());
   const std::vector<int64_t> places = resolve_element_indices(rule, index, input.shape[axis], axis);
   if (places.empty()) return;
@@ -391,7 +379,7 @@ void gather_elements(const IndexRule& rule, const View& out, const ConstView& in
   const Strides place_strides = dense_strides(index.shape);
   visit_item_size(size_of(out.dtype), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    ElementWalk(index.shape, axis).run([&](const Ints& position, int64_t count) {
+    ElementWalk(index.shape, axis, false).run([&](const Ints& position, int64_t count) {
       const int64_t* place = places.data() + offset_at(position, {place_strides.data(), place_strides.size()});
       const T* from = static_cast<const T*>(input.data) + offset_without(position, input.strides, axis);
       T* to = static_cast<T*>(out.data) + offset_at(position, out.strides);
@@ -401,8 +389,8 @@ void gather_elements(const IndexRule& rule, const View& out, const ConstView& in
   });
 }
 
-void scatter_elements(const IndexRule& rule, const View& target, const ConstView& index, const ConstView& source, int64_t axis,
-                      ScatterOp op) {
+void scatter_elements(const IndexRule& rule, const View& target, const ConstView& index, const ConstView& source,
+                      int64_t axis, ScatterOp op) {
   MOREL_ASSERT(target.dtype == source.dtype && !index.shape.empty());
   check_op(target.dtype, op);
   const std::vector<int64_t> places = resolve_element_indices(rule, index, target.shape[axis], axis);
@@ -422,7 +410,7 @@ void scatter_elements(const IndexRule& rule, const View& target, const ConstView
   const Strides place_strides = dense_strides(index.shape);
   visit_dtype(target.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    ElementWalk(index.shape, axis).run([&](const Ints& position, int64_t count) {
+    ElementWalk(index.shape, axis, true).run([&](const Ints& position, int64_t count) {
       const int64_t* place = places.data() + offset_at(position, {place_strides.data(), place_strides.size()});
       const T* from = static_cast<const T*>(source.data) + offset_at(position, source.strides);
       T* to = static_cast<T*>(target.data) + offset_without(position, target.strides, axis);

@@ -15,16 +15,11 @@ struct Bytes16 {
 template <class F>
 decltype(auto) visit_item_size(int64_t size, F&& fn) {
   switch (size) {
-    case 1:
-      return fn(TypeTag<uint8_t>{});
-    case 2:
-      return fn(TypeTag<uint16_t>{});
-    case 4:
-      return fn(TypeTag<uint32_t>{});
-    case 8:
-      return fn(TypeTag<uint64_t>{});
-    default:
-      return fn(TypeTag<Bytes16>{});
+    case 1: return fn(TypeTag<uint8_t>{});
+    case 2: return fn(TypeTag<uint16_t>{});
+    case 4: return fn(TypeTag<uint32_t>{});
+    case 8: return fn(TypeTag<uint64_t>{});
+    default: return fn(TypeTag<Bytes16>{});
   }
 }
 

@@ -70,9 +70,10 @@ class Pieces {
 
 OptimKernels kernels_for(OptimTypes types) {
   const OptimKernels kernels = MOREL_SIMD_CALL(find_optim_kernels)(types.dtype, types.state_dtype);
-  MOREL_CHECK(kernels.adam != nullptr, NotImplemented, "optimisers support parameters of Float32, Float64, Float16 and BFloat16 with "
-              "states of the same type or, for the half types, Float32, but got ", info(types.dtype).name, " with ",
-              info(types.state_dtype).name, ".");
+  MOREL_CHECK(kernels.adam != nullptr, NotImplemented,
+              "optimisers support parameters of Float32, Float64, Float16 and BFloat16 with "
+              "states of the same type or, for the half types, Float32, but got ",
+              info(types.dtype).name, " with ", info(types.state_dtype).name, ".");
   return kernels;
 }
 
@@ -80,11 +81,13 @@ OptimKernels kernels_for(OptimTypes types) {
 
 void sgd(std::span<const OptimTensor> tensors, OptimTypes types, const Sgd& options) {
   const OptimKernels kernels = kernels_for(types);
-  Pieces(tensors).for_each(
-      [&](const OptimTensor& tensor, int64_t begin, int64_t count, int64_t) { kernels.sgd(tensor, begin, count, options); });
+  Pieces(tensors).for_each([&](const OptimTensor& tensor, int64_t begin, int64_t count, int64_t) {
+    kernels.sgd(tensor, begin, count, options);
+  });
 }
 
-Adam adam_factored(double learning_rate, double beta1, double beta2, double epsilon, double weight_decay, int64_t step) {
+Adam adam_factored(double learning_rate, double beta1, double beta2, double epsilon, double weight_decay,
+                   int64_t step) {
   const double t = static_cast<double>(step);
   Adam adam;
   adam.beta1 = beta1;
@@ -95,8 +98,8 @@ Adam adam_factored(double learning_rate, double beta1, double beta2, double epsi
   return adam;
 }
 
-Adam adam_corrected(double learning_rate, double beta1, double beta2, double epsilon, double weight_decay, bool is_decoupled,
-                    int64_t step) {
+Adam adam_corrected(double learning_rate, double beta1, double beta2, double epsilon, double weight_decay,
+                    bool is_decoupled, int64_t step) {
   const double t = static_cast<double>(step);
   Adam adam;
   adam.beta1 = beta1;
@@ -121,26 +124,33 @@ Adam adam_uncorrected(double learning_rate, double beta1, double beta2, double e
 
 void adam(std::span<const OptimTensor> tensors, OptimTypes types, const Adam& options) {
   const OptimKernels kernels = kernels_for(types);
-  Pieces(tensors).for_each(
-      [&](const OptimTensor& tensor, int64_t begin, int64_t count, int64_t) { kernels.adam(tensor, begin, count, options); });
+  Pieces(tensors).for_each([&](const OptimTensor& tensor, int64_t begin, int64_t count, int64_t) {
+    kernels.adam(tensor, begin, count, options);
+  });
 }
 
 void rmsprop(std::span<const OptimTensor> tensors, OptimTypes types, const RmsProp& options) {
   const OptimKernels kernels = kernels_for(types);
-  Pieces(tensors).for_each(
-      [&](const OptimTensor& tensor, int64_t begin, int64_t count, int64_t) { kernels.rmsprop(tensor, begin, count, options); });
+  Pieces(tensors).for_each([&](const OptimTensor& tensor, int64_t begin, int64_t count, int64_t) {
+    kernels.rmsprop(tensor, begin, count, options);
+  });
 }
 
 void adagrad(std::span<const OptimTensor> tensors, OptimTypes types, const Adagrad& options) {
   const OptimKernels kernels = kernels_for(types);
-  Pieces(tensors).for_each(
-      [&](const OptimTensor& tensor, int64_t begin, int64_t count, int64_t) { kernels.adagrad(tensor, begin, count, options); });
+  Pieces(tensors).for_each([&](const OptimTensor& tensor, int64_t begin, int64_t count, int64_t) {
+    kernels.adagrad(tensor, begin, count, options);
+  });
 }
 
 void lamb(std::span<const OptimTensor> tensors, OptimTypes types, const Lamb& options) {
   const OptimKernels kernels = kernels_for(types);
   const double t = static_cast<double>(options.step);
-  const LambRun run{options.beta1, options.beta2, options.epsilon, options.weight_decay, 1 / (1 - std::pow(options.beta1, t)),
+  const LambRun run{options.beta1,
+                    options.beta2,
+                    options.epsilon,
+                    options.weight_decay,
+                    1 / (1 - std::pow(options.beta1, t)),
                     1 / (1 - std::pow(options.beta2, t))};
   const Pieces pieces(tensors);
   std::vector<double> sums(2 * pieces.count());

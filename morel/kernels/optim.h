@@ -1,5 +1,5 @@
-// Optimiser updates of many tensors in one call: all of them are cut into tasks of the same size, so a model of many small
-// tensors costs what one large tensor does. Each element's result depends on that element alone.
+// Optimiser updates of many tensors in one call: all of them are cut into tasks of the same size, so a model of many
+// small tensors costs what one large tensor does. Each element's result depends on that element alone.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace morel::kernels {
 
-// One dense parameter with its gradient and optimiser states; parameter and gradient have OptimTypes::dtype, states have
-// state_dtype. Which states an update needs is said at its options.
+// One dense parameter with its gradient and optimiser states; parameter and gradient have OptimTypes::dtype, states
+// have state_dtype. Which states an update needs is said at its options.
 struct OptimTensor {
   void* parameter;
   const void* grad;
@@ -23,8 +23,9 @@ struct OptimTypes {
   DType state_dtype = DType::Float32;
 };
 
-// g = grad + weight_decay * p; v = momentum * v + (1 - dampening) * g (v = g at the first step); then p -= learning_rate * v, or
-// with nesterov p -= learning_rate * (g + momentum * v). Without momentum p -= learning_rate * g and no state is touched.
+// g = grad + weight_decay * p; v = momentum * v + (1 - dampening) * g (v = g at the first step); then p -=
+// learning_rate * v, or with nesterov p -= learning_rate * (g + momentum * v). Without momentum p -= learning_rate * g
+// and no state is touched.
 struct Sgd {
   double learning_rate;
   double momentum = 0;  // states[0]
@@ -36,10 +37,11 @@ struct Sgd {
 };
 void sgd(std::span<const OptimTensor> tensors, OptimTypes types, const Sgd& options);
 
-// g = grad + l2 * p; m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2; with amsgrad v' = max(v', v) stands for v;
-// p = keep * p - step_size * u / (sqrt(v) * v_scale + epsilon), where u = m, or beta1 * m + (1 - beta1) * g with nesterov.
+// g = grad + l2 * p; m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2; with amsgrad v' = max(v', v)
+// stands for v; p = keep * p - step_size * u / (sqrt(v) * v_scale + epsilon), where u = m, or beta1 * m + (1 - beta1) *
+// g with nesterov.
 struct Adam {
-  double beta1 = 0.9;  // states[0]: m
+  double beta1 = 0.9;    // states[0]: m
   double beta2 = 0.999;  // states[1]: v
   double epsilon = 1e-8;
   double l2 = 0;
@@ -51,20 +53,20 @@ struct Adam {
   bool maximize = false;
 };
 // The factors of the three published forms; step counts from 1.
-// nn.Adam of MindSpore: learning_rate * sqrt(1 - beta2^step) / (1 - beta1^step), epsilon beside the plain sqrt(v) (D. Kingma, J. Ba,
-// 2015, end of section 2).
+// nn.Adam of MindSpore: learning_rate * sqrt(1 - beta2^step) / (1 - beta1^step), epsilon beside the plain sqrt(v) (D.
+// Kingma, J. Ba, 2015, end of section 2).
 Adam adam_factored(double learning_rate, double beta1, double beta2, double epsilon, double weight_decay, int64_t step);
-// torch.optim.Adam, mint.optim.Adam(W): epsilon beside the bias-corrected sqrt(v). is_decoupled: weight decay acts on the parameter
-// (I. Loshchilov, F. Hutter, 2019), otherwise on the gradient.
-Adam adam_corrected(double learning_rate, double beta1, double beta2, double epsilon, double weight_decay, bool is_decoupled,
-                    int64_t step);
+// torch.optim.Adam, mint.optim.Adam(W): epsilon beside the bias-corrected sqrt(v). is_decoupled: weight decay acts on
+// the parameter (I. Loshchilov, F. Hutter, 2019), otherwise on the gradient.
+Adam adam_corrected(double learning_rate, double beta1, double beta2, double epsilon, double weight_decay,
+                    bool is_decoupled, int64_t step);
 // nn.AdamWeightDecay: decoupled, without bias correction.
 Adam adam_uncorrected(double learning_rate, double beta1, double beta2, double epsilon, double weight_decay);
 void adam(std::span<const OptimTensor> tensors, OptimTypes types, const Adam& options);
 
-// s = decay * s + (1 - decay) * g^2 (states[0]); centered: a = decay * a + (1 - decay) * g (states[2]) and s - a^2 stands for s;
-// q = g / (sqrt(s) + epsilon), or g / sqrt(s + epsilon); with momentum b = momentum * b + q (states[1]) and p -= learning_rate * b,
-// or b = momentum * b + learning_rate * q and p -= b.
+// s = decay * s + (1 - decay) * g^2 (states[0]); centered: a = decay * a + (1 - decay) * g (states[2]) and s - a^2
+// stands for s; q = g / (sqrt(s) + epsilon), or g / sqrt(s + epsilon); with momentum b = momentum * b + q (states[1])
+// and p -= learning_rate * b, or b = momentum * b + learning_rate * q and p -= b.
 struct RmsProp {
   double learning_rate;
   double decay = 0.9;
@@ -86,8 +88,9 @@ struct Adagrad {
 };
 void adagrad(std::span<const OptimTensor> tensors, OptimTypes types, const Adagrad& options);
 
-// Adam whose step is scaled per tensor by |p| / |u|, u = m' / (sqrt(v') + epsilon) + weight_decay * p with bias-corrected m', v'
-// (Y. You et al., "Large batch optimization for deep learning", 2020, algorithm 2). states: m, v, and room for u.
+// Adam whose step is scaled per tensor by |p| / |u|, u = m' / (sqrt(v') + epsilon) + weight_decay * p with
+// bias-corrected m', v' (Y. You et al., "Large batch optimization for deep learning", 2020, algorithm 2). states: m, v,
+// and room for u.
 struct Lamb {
   double learning_rate;
   double beta1 = 0.9;
@@ -98,7 +101,7 @@ struct Lamb {
 };
 void lamb(std::span<const OptimTensor> tensors, OptimTypes types, const Lamb& options);
 
-// ---- over all gradients of a model -----------------------------------------------------------------------------------------------
+// ---- over all gradients of a model --------------------------------------------------------------
 struct DenseArray {
   void* data;
   DType dtype;  // a float dtype

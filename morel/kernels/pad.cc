@@ -17,8 +17,7 @@ constexpr int64_t outside = -1;
 int64_t source_index(int64_t position, int64_t size, PadMode mode) {
   if (position >= 0 && position < size) return position;
   switch (mode) {
-    case PadMode::Constant:
-      return outside;
+    case PadMode::Constant: return outside;
     case PadMode::Reflect: {
       if (size == 1) return 0;
       const int64_t period = 2 * (size - 1), place = (position % period + period) % period;
@@ -28,10 +27,8 @@ int64_t source_index(int64_t position, int64_t size, PadMode mode) {
       const int64_t period = 2 * size, place = (position % period + period) % period;
       return place < size ? place : period - 1 - place;
     }
-    case PadMode::Replicate:
-      return position < 0 ? 0 : size - 1;
-    case PadMode::Circular:
-      return (position % size + size) % size;
+    case PadMode::Replicate: return position < 0 ? 0 : size - 1;
+    case PadMode::Circular: return (position % size + size) % size;
   }
   __builtin_unreachable();
 }
@@ -39,18 +36,19 @@ int64_t source_index(int64_t position, int64_t size, PadMode mode) {
 using IndexMap = std::vector<int64_t>;
 
 // For each axis: the source index of every target index.
-std::vector<IndexMap> make_maps(std::span<const int64_t> padded, std::span<const int64_t> shape, std::span<const int64_t> before,
-                                PadMode mode) {
+std::vector<IndexMap> make_maps(std::span<const int64_t> padded, std::span<const int64_t> shape,
+                                std::span<const int64_t> before, PadMode mode) {
   std::vector<IndexMap> maps(shape.size());
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     const int64_t size = shape[axis], after = padded[axis] - size - before[axis];
     const int64_t widest = std::max(before[axis], after);
-    MOREL_CHECK(mode != PadMode::Reflect || widest < size || widest <= 0, Value, "For 'pad', reflect padding of ", widest,
-                " along axis ", axis, " must be less than the axis size ", size, ".");
+    MOREL_CHECK(mode != PadMode::Reflect || widest < size || widest <= 0, Value, "For 'pad', reflect padding of ",
+                widest, " along axis ", axis, " must be less than the axis size ", size, ".");
     MOREL_CHECK(mode == PadMode::Constant || size > 0 || widest <= 0, Value, "For 'pad', axis ", axis,
                 " is empty and can only be padded with a constant.");
-    MOREL_CHECK((mode != PadMode::Circular && mode != PadMode::Symmetric) || widest <= size, Value, "For 'pad', padding of ",
-                widest, " along axis ", axis, " must not be greater than the axis size ", size, ".");
+    MOREL_CHECK((mode != PadMode::Circular && mode != PadMode::Symmetric) || widest <= size, Value,
+                "For 'pad', padding of ", widest, " along axis ", axis, " must not be greater than the axis size ",
+                size, ".");
     maps[axis].resize(padded[axis]);
     for (int64_t idx = 0; idx < padded[axis]; ++idx) maps[axis][idx] = source_index(idx - before[axis], size, mode);
   }
@@ -69,20 +67,16 @@ Middle middle_of(int64_t padded, int64_t size, int64_t before) {
 
 void copy_element(char* target, const char* source, int64_t size) {
   switch (size) {
-    case 1:
-      *target = *source;
-      return;
-    case 4:
-      std::memcpy(target, source, 4);
-      return;
-    default:
-      std::memcpy(target, source, size);
+    case 1: *target = *source; return;
+    case 4: std::memcpy(target, source, 4); return;
+    default: std::memcpy(target, source, size);
   }
 }
 
 }  // namespace
 
-void pad(const View& target, const ConstView& source, std::span<const int64_t> before, PadMode mode, const void* value) {
+void pad(const View& target, const ConstView& source, std::span<const int64_t> before, PadMode mode,
+         const void* value) {
   MOREL_ASSERT(target.dtype == source.dtype);
   const size_t rank = target.shape.size();
   const std::vector<IndexMap> maps = make_maps(target.shape, source.shape, before, mode);
@@ -91,7 +85,8 @@ void pad(const View& target, const ConstView& source, std::span<const int64_t> b
   if (mode == PadMode::Constant) fill(target, value);
   // The outer axes go by their maps, the inner one as edge elements around one strip of the source.
   const size_t inner = rank - 1;
-  const int64_t columns = target.shape[inner], rows = count_elements(target.shape.first(inner)), size = size_of(target.dtype);
+  const int64_t columns = target.shape[inner], rows = count_elements(target.shape.first(inner)),
+                size = size_of(target.dtype);
   const Middle middle = middle_of(columns, source.shape[inner], before[inner]);
   const IndexMap& inner_map = maps[inner];
   const int64_t target_step = target.strides[inner] * size, source_step = source.strides[inner] * size;
@@ -110,7 +105,8 @@ void pad(const View& target, const ConstView& source, std::span<const int64_t> b
       char* to = static_cast<char*>(target.data) + target_offset * size;
       const char* from = static_cast<const char*>(source.data) + source_offset * size;
       if (mode != PadMode::Constant) {
-        for (int64_t idx = 0; idx < middle.first; ++idx) copy_element(to + idx * target_step, from + inner_map[idx] * source_step, size);
+        for (int64_t idx = 0; idx < middle.first; ++idx)
+          copy_element(to + idx * target_step, from + inner_map[idx] * source_step, size);
         for (int64_t idx = middle.last; idx < columns; ++idx) {
           copy_element(to + idx * target_step, from + inner_map[idx] * source_step, size);
         }

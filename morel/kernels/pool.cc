@@ -1,5 +1,3 @@
-#include "morel/kernels/pool.h"
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -7,6 +5,7 @@
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
 #include "morel/kernels/gemm_block.h"
+#include "morel/kernels/pool.h"
 #include "morel/kernels/pool_plan.h"
 
 #define MOREL_SIMD_FILE "morel/kernels/pool_simd.inc"
@@ -36,13 +35,16 @@ PoolWindow window_at(const Pool2d& pool, int axis, int64_t idx, int64_t in, int6
 class Layout {
  public:
   Layout(const Pool2d& pool, const View4& input, const View4& output, bool backward) {
-    MOREL_CHECK(is_float(pool.dtype), NotImplemented, "pooling takes floating dtypes, not ", info(pool.dtype).name, ".");
+    MOREL_CHECK(is_float(pool.dtype), NotImplemented, "pooling takes floating dtypes, not ", info(pool.dtype).name,
+                ".");
     MOREL_ASSERT(input.size[0] == output.size[0] && input.size[1] == output.size[1]);
-    MOREL_ASSERT(pool.adaptive || (pool.dilation[0] > 0 && pool.dilation[1] > 0 && pool.kernel[0] > 0 && pool.kernel[1] > 0));
+    MOREL_ASSERT(pool.adaptive ||
+                 (pool.dilation[0] > 0 && pool.dilation[1] > 0 && pool.kernel[0] > 0 && pool.kernel[1] > 0));
     plan_.input = input;
     plan_.output = output;
     plan_.count_include_pad = pool.count_include_pad;
     plan_.divisor_override = pool.divisor_override;
+    plan_.disjoint = true;
     for (int axis : {0, 1}) {
       const int64_t in = input.size[2 + axis], out = output.size[2 + axis];
       plan_.step[axis] = pool.adaptive ? 1 : pool.dilation[axis];
@@ -51,6 +53,7 @@ class Layout {
       if (backward) cover(axis, in);
       plan_.covers[axis] = covers_[axis].data();
     }
+    find_run();
   }
   Layout(const Layout&) = delete;
 
@@ -64,11 +67,33 @@ class Layout {
   }
 
  private:
+  void find_run() {
+    const auto& windows = windows_[1];
+    PoolRun run;
+    for (size_t idx = 0; idx < windows.size(); ++idx) {
+      const auto& here = windows[idx];
+      const int64_t place = static_cast<int64_t>(idx), stride = idx ? here.begin - windows[idx - 1].begin : 0;
+      const bool same = idx && here.taps == windows[idx - 1].taps && here.padded == windows[idx - 1].padded;
+      const bool fits = same && (stride == 1 || stride == 2) && (run.end - run.begin == 1 || stride == run.stride);
+      if (fits) {
+        run.stride = stride;
+        run.end = place + 1;
+      } else {
+        run = {place, place + 1, 1, here.taps};
+      }
+      if (here.taps > 0 && run.end - run.begin > plan_.run.end - plan_.run.begin) plan_.run = run;
+    }
+  }
+
   // Windows come in order of their begin and end, so those with a position between both are neighbours.
   void cover(int axis, int64_t in) {
     const auto& windows = windows_[axis];
     const int64_t step = plan_.step[axis], count = static_cast<int64_t>(windows.size());
     covers_[axis].assign(in, {count, 0});
+    for (int64_t idx = 1; idx < count; ++idx) {
+      plan_.disjoint &= windows[idx].begin >= windows[idx - 1].begin + windows[idx - 1].taps;
+    }
+    plan_.disjoint &= step == 1;
     for (int64_t idx = 0; idx < count; ++idx) {
       const PoolWindow& window = windows[idx];
       for (int64_t tap = 0; tap < window.taps; ++tap) {
@@ -117,7 +142,8 @@ bool has_channel_runs(const View4& view) { return view.stride[1] == 1 || view.si
 
 }  // namespace
 
-void max_pool2d_forward(const Pool2d& pool, const View4& input, const View4& output, DType index_dtype, const View4& indices) {
+void max_pool2d_forward(const Pool2d& pool, const View4& input, const View4& output, DType index_dtype,
+                        const View4& indices) {
   if (output.count() == 0) return;
   Layout layout(pool, input, output, false);
   layout.need_taps();

@@ -10,8 +10,8 @@ namespace morel {
 
 struct Pool2d {
   DType dtype = DType::Float32;
-  // Windows of given size; ignored when adaptive. The number of windows is the size of the output (so the caller decides
-  // about ceil_mode); windows are cut off at the padded input's end.
+  // Windows of given size; ignored when adaptive. The number of windows is the size of the output (so the caller
+  // decides about ceil_mode); windows are cut off at the padded input's end.
   std::array<int64_t, 2> kernel{1, 1};
   std::array<int64_t, 2> stride{1, 1};
   std::array<int64_t, 4> padding{};  // top, bottom, left, right
@@ -23,9 +23,10 @@ struct Pool2d {
   int64_t divisor_override = 0;  // 0: none
 };
 
-// indices (of index_dtype Int32 or Int64; data may be null): position y * W + x of the first maximum of each window in its
-// image; NaN counts as largest. Padding is never chosen. Every window must contain a position of the input.
-void max_pool2d_forward(const Pool2d& pool, const View4& input, const View4& output, DType index_dtype, const View4& indices);
+// indices (of index_dtype Int32 or Int64; data may be null): position y * W + x of the first maximum of each window in
+// its image; NaN counts as largest. Padding is never chosen. Every window must contain a position of the input.
+void max_pool2d_forward(const Pool2d& pool, const View4& input, const View4& output, DType index_dtype,
+                        const View4& indices);
 // Adds each output gradient where its maximum came from.
 void max_pool2d_backward(const Pool2d& pool, const View4& output_grad, DType index_dtype, const View4& indices,
                          const View4& input_grad);

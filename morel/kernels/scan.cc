@@ -73,7 +73,8 @@ struct Times {
   }
 };
 
-// Walks `n` elements of a line from `state`; with reverse, the pointers are at its last element and the step is negative.
+// Walks `n` elements of a line from `state`; with reverse, the pointers are at its last element and the step is
+// negative.
 template <class T, class A, class Op>
 A scan_run(T* out, const T* input, int64_t n, int64_t step, bool exclusive, A state, Op op) {
   for (int64_t idx = 0; idx < n; ++idx) {
@@ -106,7 +107,8 @@ class Scan {
  private:
   // Elements [begin, end) of a contiguous line, counted in the direction of the scan.
   A run_part(int64_t line, int64_t begin, int64_t end, A state) const {
-    const int64_t first = line * shape_.n + (options_.reverse ? shape_.n - 1 - begin : begin), step = options_.reverse ? -1 : 1;
+    const int64_t first = line * shape_.n + (options_.reverse ? shape_.n - 1 - begin : begin),
+                  step = options_.reverse ? -1 : 1;
     return scan_run(out_ + first, input_ + first, end - begin, step, options_.exclusive, state, Op{});
   }
   void run_long(int64_t line) const {
@@ -160,7 +162,8 @@ class Scan {
 
 template <class Op>
 void scan(const char* name, void* out, const void* input, const ScanShape& shape, const ScanOptions& options) {
-  MOREL_CHECK(shape.dtype != DType::Bool, Type, "For '", name, "', Bool is not supported; cast to an integer type first.");
+  MOREL_CHECK(shape.dtype != DType::Bool, Type, "For '", name,
+              "', Bool is not supported; cast to an integer type first.");
   if (shape.outer * shape.n * shape.inner == 0) return;
   visit_dtype(shape.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -170,25 +173,28 @@ void scan(const char* name, void* out, const void* input, const ScanShape& shape
 
 template <bool IsMax>
 void extremum(const char* name, void* values, int64_t* indices, const void* input, const ScanShape& shape) {
-  MOREL_CHECK(!is_complex(shape.dtype), Type, "For '", name, "', complex numbers have no order, but got ", info(shape.dtype).name, ".");
+  MOREL_CHECK(!is_complex(shape.dtype), Type, "For '", name, "', complex numbers have no order, but got ",
+              info(shape.dtype).name, ".");
   if (shape.outer * shape.n * shape.inner == 0) return;
   visit_dtype(shape.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (!is_complex(dtype_of<T>)) {
       using W = std::conditional_t<is_half(dtype_of<T>), float, T>;
-      parallel_for(shape.outer * shape.inner, std::max<int64_t>(1, task_elements / shape.n), [&](int64_t begin, int64_t end) {
-        for (int64_t line = begin; line < end; ++line) {
-          const int64_t start = line / shape.inner * shape.n * shape.inner + line % shape.inner;
-          int64_t best = 0;
-          for (int64_t idx = 0; idx < shape.n; ++idx) {
-            const W x = widen<W>(static_cast<const T*>(input)[start + idx * shape.inner]);
-            const W top = widen<W>(static_cast<const T*>(input)[start + best * shape.inner]);
-            if (x != x || (top == top && (IsMax ? x >= top : x <= top))) best = idx;
-            static_cast<T*>(values)[start + idx * shape.inner] = static_cast<const T*>(input)[start + best * shape.inner];
-            if (indices) indices[start + idx * shape.inner] = best;
-          }
-        }
-      });
+      parallel_for(shape.outer * shape.inner, std::max<int64_t>(1, task_elements / shape.n),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t line = begin; line < end; ++line) {
+                       const int64_t start = line / shape.inner * shape.n * shape.inner + line % shape.inner;
+                       int64_t best = 0;
+                       for (int64_t idx = 0; idx < shape.n; ++idx) {
+                         const W x = widen<W>(static_cast<const T*>(input)[start + idx * shape.inner]);
+                         const W top = widen<W>(static_cast<const T*>(input)[start + best * shape.inner]);
+                         if (x != x || (top == top && (IsMax ? x >= top : x <= top))) best = idx;
+                         static_cast<T*>(values)[start + idx * shape.inner] =
+                             static_cast<const T*>(input)[start + best * shape.inner];
+                         if (indices) indices[start + idx * shape.inner] = best;
+                       }
+                     }
+                   });
     }
   });
 }

@@ -18,8 +18,8 @@ struct ScanOptions {
   bool reverse = false;    // from the end
 };
 
-// float32 is summed in float64 and the half types in float32, rounded once per element; integers wrap around. Lines of many elements
-// are scanned in blocks of fixed length whose totals are added. Bool is not supported; out may be input.
+// float32 is summed in float64 and the half types in float32, rounded once per element; integers wrap around. Lines of
+// many elements are scanned in blocks of fixed length whose totals are added. Bool is not supported; out may be input.
 void cumsum(void* out, const void* input, const ScanShape& shape, const ScanOptions& options);
 void cumprod(void* out, const void* input, const ScanShape& shape, const ScanOptions& options);
 

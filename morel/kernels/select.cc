@@ -26,7 +26,8 @@ bool is_nonzero(const T& value) {
 // Rows of the last axis, cut into tasks of whole rows. Up to three arrays walk along.
 struct Walk {
   explicit Walk(std::span<const int64_t> shape)
-      : shape(shape.empty() ? std::span<const int64_t>(&one, 1) : shape), width(this->shape.back()),
+      : shape(shape.empty() ? std::span<const int64_t>(&one, 1) : shape),
+        width(this->shape.back()),
         rows(count_elements(this->shape.first(this->shape.size() - 1))),
         rows_per_task(std::max<int64_t>(1, task_elements / std::max<int64_t>(1, width))),
         tasks(width == 0 ? 0 : (rows + rows_per_task - 1) / rows_per_task) {}
@@ -164,15 +165,16 @@ void masked_fill(const View& target, const ConstView& mask, const void* value) {
   });
 }
 
-void one_hot(void* out, DType dtype, const void* indices, DType index_dtype, int64_t outer, int64_t depth, int64_t inner,
-             const void* on_value, const void* off_value) {
-  MOREL_CHECK(index_dtype == DType::Int32 || index_dtype == DType::Int64, Type, "For 'one_hot', indices must be Int32 or Int64, but got ",
-              info(index_dtype).name, ".");
+void one_hot(void* out, DType dtype, const void* indices, DType index_dtype, int64_t outer, int64_t depth,
+             int64_t inner, const void* on_value, const void* off_value) {
+  MOREL_CHECK(index_dtype == DType::Int32 || index_dtype == DType::Int64, Type,
+              "For 'one_hot', indices must be Int32 or Int64, but got ", info(index_dtype).name, ".");
   const int64_t total = outer * depth * inner, one = 1;
   if (total == 0) return;
   fill({out, dtype, {&total, 1}, {&one, 1}}, off_value);
   const auto index_at = [&](int64_t idx) {
-    return index_dtype == DType::Int32 ? static_cast<const int32_t*>(indices)[idx] : static_cast<const int64_t*>(indices)[idx];
+    return index_dtype == DType::Int32 ? static_cast<const int32_t*>(indices)[idx]
+                                       : static_cast<const int64_t*>(indices)[idx];
   };
   visit_item_size(size_of(dtype), [&](auto tag) {
     using T = typename decltype(tag)::type;

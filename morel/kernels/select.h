@@ -20,9 +20,9 @@ void masked_scatter(const View& target, const ConstView& mask, const void* sourc
 // target's elements where mask is true = *value, one element of the target's dtype.
 void masked_fill(const View& target, const ConstView& mask, const void* value);
 
-// out: dense [outer, depth, inner]: *on_value where indices [outer, inner] (Int32 or Int64, dense) equal the depth coordinate, else
-// *off_value; an index outside [0, depth) gives off_value all along.
-void one_hot(void* out, DType dtype, const void* indices, DType index_dtype, int64_t outer, int64_t depth, int64_t inner,
-             const void* on_value, const void* off_value);
+// out: dense [outer, depth, inner]: *on_value where indices [outer, inner] (Int32 or Int64, dense) equal the depth
+// coordinate, else *off_value; an index outside [0, depth) gives off_value all along.
+void one_hot(void* out, DType dtype, const void* indices, DType index_dtype, int64_t outer, int64_t depth,
+             int64_t inner, const void* on_value, const void* off_value);
 
 }  // namespace morel::kernels

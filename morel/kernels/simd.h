@@ -1,16 +1,16 @@
 // The one mechanism of the hand-written kernels for several instruction sets.
 //
-// A kernel's vector code lies in a file `NAME_simd.inc`, written once with the types and functions of simd_vector.inc inside
-// `namespace morel::MOREL_SIMD { ... }`. Its `NAME.cc` first includes every header it needs, and then
+// A kernel's vector code lies in a file `NAME_simd.inc`, written once with the types and functions of simd_vector.inc
+// inside `namespace morel::MOREL_SIMD { ... }`. Its `NAME.cc` first includes every header it needs, and then
 //     #define MOREL_SIMD_FILE "morel/kernels/NAME_simd.inc"
 //     #include "morel/kernels/simd.h"
 // which compiles the file once per instruction set (a namespace each: sse4, avx2, avx512; or `generic` alone on other
-// machines), and calls `MOREL_SIMD_CALL(function)(arguments)`, which picks the best one of this machine at run time. The
-// environment variable MOREL_ISA=sse4|avx2|avx512 lowers the choice.
+// machines), and calls `MOREL_SIMD_CALL(function)(arguments)`, which picks the best one of this machine at run time.
+// The environment variable MOREL_ISA=sse4|avx2|avx512 lowers the choice.
 //
-// Why `#pragma GCC target` and not target_clones: clones are made after generic vectors were split for the base machine, and
-// their resolvers run before sanitizers are ready. Why headers come first: an inline function of a header that is compiled
-// under a target pragma could be the copy that the linker keeps for all.
+// Why `#pragma GCC target` and not target_clones: clones are made after generic vectors were split for the base
+// machine, and their resolvers run before sanitizers are ready. Why headers come first: an inline function of a header
+// that is compiled under a target pragma could be the copy that the linker keeps for all.
 #ifndef MOREL_KERNELS_SIMD_H_
 #define MOREL_KERNELS_SIMD_H_
 
@@ -38,9 +38,9 @@ enum class Isa : uint8_t { Generic, Sse4, Avx2, Avx512 };
 Isa best_isa();
 
 #if MOREL_X86
-#define MOREL_SIMD_CALL(...)                                                  \
-  (::morel::best_isa() == ::morel::Isa::Avx512 ? &::morel::avx512::__VA_ARGS__ \
-   : ::morel::best_isa() == ::morel::Isa::Avx2 ? &::morel::avx2::__VA_ARGS__   \
+#define MOREL_SIMD_CALL(...)                                                                                           \
+  (::morel::best_isa() == ::morel::Isa::Avx512 ? &::morel::avx512::__VA_ARGS__                                         \
+   : ::morel::best_isa() == ::morel::Isa::Avx2 ? &::morel::avx2::__VA_ARGS__                                           \
                                                : &::morel::sse4::__VA_ARGS__)
 #else
 #define MOREL_SIMD_CALL(...) (&::morel::generic::__VA_ARGS__)

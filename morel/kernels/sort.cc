@@ -16,10 +16,11 @@ constexpr int64_t radix_length = 512;
 // A long line is cut in chunks that are sorted alone and merged; also the length of a merge task.
 constexpr int64_t chunk_length = int64_t{1} << 16;
 
-// ---- keys ------------------------------------------------------------------------------------------------------------------------
+// ---- keys ---------------------------------------------------------------------------------------
 template <size_t Size>
-using UnsignedOf = std::conditional_t<Size == 1, uint8_t,
-                                      std::conditional_t<Size == 2, uint16_t, std::conditional_t<Size == 4, uint32_t, uint64_t>>>;
+using UnsignedOf =
+    std::conditional_t<Size == 1, uint8_t,
+                       std::conditional_t<Size == 2, uint16_t, std::conditional_t<Size == 4, uint32_t, uint64_t>>>;
 
 // Mantissa bits that are all zero in an infinity.
 template <class T>
@@ -36,7 +37,8 @@ UnsignedOf<sizeof(T)> key_of(const T& value) {
   U bits;
   std::memcpy(&bits, &value, sizeof(T));
   if constexpr (is_float(dtype_of<T>)) {
-    constexpr U infinity = static_cast<U>(((U{1} << (8 * sizeof(T) - 1 - mantissa_bits<T>())) - 1) << mantissa_bits<T>());
+    constexpr U infinity =
+        static_cast<U>(((U{1} << (8 * sizeof(T) - 1 - mantissa_bits<T>())) - 1) << mantissa_bits<T>());
     const U magnitude = static_cast<U>(bits & ~sign);
     if (magnitude > infinity) return static_cast<U>(~U{0});
     if (magnitude == 0) return sign;
@@ -50,15 +52,16 @@ UnsignedOf<sizeof(T)> key_of(const T& value) {
 
 template <class F>
 void visit_sortable(DType dtype, F&& fn) {
-  MOREL_CHECK(!is_complex(dtype), NotImplemented, "complex numbers have no order; sorting supports all real dtypes, but got ",
-              info(dtype).name, ".");
+  MOREL_CHECK(!is_complex(dtype), NotImplemented,
+              "complex numbers have no order; sorting supports all real dtypes, but got ", info(dtype).name, ".");
   visit_dtype(dtype, [&](auto tag) {
     if constexpr (!is_complex(dtype_of<typename decltype(tag)::type>)) fn(tag);
   });
 }
 
-// ---- sorting of (key, index) entries ------------------------------------------------------------------------------------------------
-// Entries differ, since indices do, so any correct sort is a stable one. Keys of up to 32 bits share a word with the index.
+// ---- sorting of (key, index) entries ------------------------------------------------------------
+// Entries differ,
+// since indices do, so any correct sort is a stable one. Keys of up to 32 bits share a word with the index.
 using Narrow = uint64_t;
 struct Wide {
   uint64_t key;
@@ -105,8 +108,8 @@ void sort_run(Entry* entries, Entry* buffer, int64_t n, int key_bytes) {
   }
 }
 
-// How many of the first `count` entries of the merge of a and b come from a (binary search along the diagonal: S. Odeh et al., "Merge
-// path", 2012).
+// How many of the first `count` entries of the merge of a and b come from a (binary search along the diagonal: S. Odeh
+// et al., "Merge path", 2012).
 template <class Entry>
 int64_t merge_split(const Entry* a, int64_t a_count, const Entry* b, int64_t b_count, int64_t count) {
   int64_t low = std::max<int64_t>(0, count - b_count), high = std::min(count, a_count);
@@ -126,22 +129,26 @@ template <class Entry>
 void sort_long(std::vector<Entry>& entries, int key_bytes) {
   const int64_t n = static_cast<int64_t>(entries.size());
   std::vector<Entry> buffer(n);
-  parallel_for(n, chunk_length, [&](int64_t begin, int64_t end) { sort_run(&entries[begin], &buffer[begin], end - begin, key_bytes); });
+  parallel_for(n, chunk_length,
+               [&](int64_t begin, int64_t end) { sort_run(&entries[begin], &buffer[begin], end - begin, key_bytes); });
   for (int64_t width = chunk_length; width < n; width *= 2) {
     parallel_for(n, chunk_length, [&](int64_t begin, int64_t end) {
       // width is a multiple of the task's length: a task lies within one pair of runs.
       const int64_t first = begin / (2 * width) * (2 * width);
       const Entry *a = &entries[first], *b = a + std::min(width, n - first);
       const int64_t a_count = b - a, b_count = std::clamp<int64_t>(n - first - width, 0, width);
-      const int64_t a_begin = merge_split(a, a_count, b, b_count, begin - first), a_end = merge_split(a, a_count, b, b_count, end - first);
+      const int64_t a_begin = merge_split(a, a_count, b, b_count, begin - first),
+                    a_end = merge_split(a, a_count, b, b_count, end - first);
       std::merge(a + a_begin, a + a_end, b + (begin - first - a_begin), b + (end - first - a_end), &buffer[begin]);
     });
     entries.swap(buffer);
   }
 }
 
-// ---- lines -------------------------------------------------------------------------------------------------------------------------
-int64_t line_offset(const SortShape& shape, int64_t line) { return line / shape.inner * shape.n * shape.inner + line % shape.inner; }
+// ---- lines --------------------------------------------------------------------------------------
+int64_t line_offset(const SortShape& shape, int64_t line) {
+  return line / shape.inner * shape.n * shape.inner + line % shape.inner;
+}
 
 // Type-erased work on one line: T gives the keys, Entry their container.
 template <class T, class Entry>
@@ -182,7 +189,8 @@ void visit_entries(DType dtype, int64_t n, F&& fn) {
   visit_sortable(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (sizeof(T) <= 4) {
-      MOREL_CHECK(n < (int64_t{1} << 32), NotImplemented, "sorting supports axes of less than 2^32 elements, but got ", n, ".");
+      MOREL_CHECK(n < (int64_t{1} << 32), NotImplemented, "sorting supports axes of less than 2^32 elements, but got ",
+                  n, ".");
       fn(tag, TypeTag<Narrow>{});
     } else {
       fn(tag, TypeTag<Wide>{});
@@ -221,8 +229,8 @@ void sort(const void* input, const SortShape& shape, bool descending, void* valu
 
 namespace {
 
-// Leaves the k least entries of the line at the front of `best`, sorted. Candidates are collected as long as they beat the worst of
-// the best k so far; a full buffer is cut back to k.
+// Leaves the k least entries of the line at the front of `best`, sorted. Candidates are collected as long as they beat
+// the worst of the best k so far; a full buffer is cut back to k.
 template <class T, class Entry>
 void select_line(const Line<T, Entry>& line, int64_t idx, int64_t n, int64_t k, std::vector<Entry>& best) {
   const T* from = line.begin(idx);
@@ -251,7 +259,8 @@ void select_line(const Line<T, Entry>& line, int64_t idx, int64_t n, int64_t k, 
 }  // namespace
 
 void topk(const void* input, const SortShape& shape, int64_t k, bool largest, void* values, int64_t* indices) {
-  MOREL_CHECK(k >= 0 && k <= shape.n, Value, "For 'topk', k must be in [0, ", shape.n, "], the size of the axis, but got ", k, ".");
+  MOREL_CHECK(k >= 0 && k <= shape.n, Value, "For 'topk', k must be in [0, ", shape.n,
+              "], the size of the axis, but got ", k, ".");
   const int64_t lines = shape.outer * shape.inner;
   if (lines * k == 0) return;
   visit_entries(shape.dtype, shape.n, [&](auto tag, auto entry_tag) {
@@ -268,7 +277,7 @@ void topk(const void* input, const SortShape& shape, int64_t k, bool largest, vo
   });
 }
 
-// ---- unique ------------------------------------------------------------------------------------------------------------------------
+// ---- unique -------------------------------------------------------------------------------------
 namespace {
 
 // Renumbers by first occurrence.
@@ -331,13 +340,14 @@ Distinct unique_consecutive(const void* input, DType dtype, int64_t n) {
   return distinct;
 }
 
-// ---- searchsorted ------------------------------------------------------------------------------------------------------------------
-void searchsorted(const void* sequences, const void* values, const SearchShape& shape, bool right, const int64_t* sorter, int64_t* out) {
+// ---- searchsorted -------------------------------------------------------------------------------
+void searchsorted(const void* sequences, const void* values, const SearchShape& shape, bool right,
+                  const int64_t* sorter, int64_t* out) {
   if (sorter) {
     const int64_t count = (shape.is_shared ? 1 : shape.outer) * shape.n;
     for (int64_t idx = 0; idx < count; ++idx) {
-      MOREL_CHECK(sorter[idx] >= 0 && sorter[idx] < shape.n, Index, "For 'searchsorted', index ", sorter[idx], " at position ", idx,
-                  " of sorter is out of bounds for axis with size ", shape.n, ".");
+      MOREL_CHECK(sorter[idx] >= 0 && sorter[idx] < shape.n, Index, "For 'searchsorted', index ", sorter[idx],
+                  " at position ", idx, " of sorter is out of bounds for axis with size ", shape.n, ".");
     }
   }
   visit_sortable(shape.dtype, [&](auto tag) {

@@ -1,5 +1,5 @@
-// A strided view of a batch of images [N, C, H, W]. Two dense orders of memory matter: channels first (NCHW, contiguous)
-// and channels last (NHWC).
+// A strided view of a batch of images [N, C, H, W]. Two dense orders of memory matter: channels first (NCHW,
+// contiguous) and channels last (NHWC).
 #pragma once
 
 #include <array>

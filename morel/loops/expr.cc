@@ -267,7 +267,9 @@ Expr binary(ScalarOp op, const Expr& x, const Expr& y) {
   MOREL_CHECK(a.dtype() == b.dtype(), Internal, "internal error: operands of '", op_name(op),
               "' differ: ", info(a.dtype()).name, " and ", info(b.dtype()).name);
   if (a.dtype() == DType::Bool) op = logical_form(op);
-  return make(op, binary_dtype(op, a.dtype()), {a, b});
+  // A constant comes second in min and max, where it is cheaper.
+  const bool swap = (op == ScalarOp::Min || op == ScalarOp::Max) && a->op == ScalarOp::Const && b->op != ScalarOp::Const;
+  return make(op, binary_dtype(op, a.dtype()), swap ? std::vector<Expr>{b, a} : std::vector<Expr>{a, b});
 }
 
 Expr with_args(const Expr& node, std::vector<Expr> args) {

@@ -4,7 +4,8 @@
 //
 // Semantics are those of C on the compute type of the operands (docs/design.md, section 5): integers wrap around, integer
 // division rounds towards negative infinity (floor_div, mod) and by zero gives 0; float arithmetic is IEEE without contraction:
-// a fused multiply-add happens only where fma() is written. min/max propagate NaN. Half types are loaded as float32
+// a fused multiply-add happens only where fma() is written. min/max propagate NaN and
+// give the first operand where both are equal. Half types are loaded as float32
 // and rounded to nearest-even on store.
 #pragma once
 

@@ -51,11 +51,11 @@ bool is_nan(T x) {
 }
 template <class T>
 T min(T x, T y) {
-  return x < y || is_nan(x) ? x : y;
+  return y < x || is_nan(y) ? y : x;
 }
 template <class T>
 T max(T x, T y) {
-  return x > y || is_nan(x) ? x : y;
+  return y > x || is_nan(y) ? y : x;
 }
 
 template <class T>

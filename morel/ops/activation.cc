@@ -478,7 +478,7 @@ void register_softmax(Family& add) {
              const Expr x = rows.input(dtype), e = exp(x - rows.max(x));
              const int64_t out = rows.output(dtype), kept = rows.scratch(compute_dtype(dtype));
              const Expr again = rows.store(kept, e);
-             rows.store(out, again * (1.0 / rows.sum(e)));
+             rows.store(out, again * (1.0 / rows.sum(again)));
            },
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("softmax_grad", g.dout(), g.out(), g["axis"])}; },
        .saves = output_only,

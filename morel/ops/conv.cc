@@ -54,7 +54,7 @@ void register_convolution(Family& add) {
                  g.needs(1) ? b("convolution_weight_grad", g.dout(), g[0], w_size, g[3], g[4], g[5], g[6]) : Sym(),
                  g.needs(2) ? b("sum", g.dout(), Ints{0, 2, 3}) : Sym()};
        },
-       .saves = {bits({0, 1}), 0},
+       .saves = {bits({0, 1}), 0, true},
        .flags = kHidden,
        .onnx = {"Conv", 11, "strides=stride, dilations=dilation, group=groups"}});
   const auto sized = [](const ArgView& c) -> Types { return {Type{common_dtype(c), Shape(c.ints("size"))}}; };
@@ -69,7 +69,7 @@ void register_convolution(Family& add) {
          return {g.needs(0) ? b("convolution", g.dout(), g[1], nullptr, g[3], g[4], g[5], g[6]) : Sym(),
                  g.needs(1) ? b("convolution_weight_grad", g[0], g.dout(), Ints(g.shape(1)), g[3], g[4], g[5], g[6]) : Sym()};
        },
-       .saves = {bits({0, 1}), 0},
+       .saves = {bits({0, 1}), 0, true},
        .flags = kHidden});
   add({.name = "convolution_weight_grad",
        .args = grad_args,
@@ -81,7 +81,7 @@ void register_convolution(Family& add) {
          return {g.needs(0) ? b("convolution", g[1], g.dout(), nullptr, g[3], g[4], g[5], g[6]) : Sym(),
                  g.needs(1) ? b("convolution_input_grad", g[0], g.dout(), Ints(g.shape(1)), g[3], g[4], g[5], g[6]) : Sym()};
        },
-       .saves = {bits({0, 1}), 0},
+       .saves = {bits({0, 1}), 0, true},
        .flags = kHidden});
 }
 

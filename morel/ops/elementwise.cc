@@ -13,6 +13,7 @@ constexpr DTypeSet float_like = floats | complexes;
 constexpr Saves input_only{bits({0}), 0};
 constexpr Saves output_only{0, bits({0})};
 constexpr Saves both{bits({0, 1}), 0};
+constexpr Saves crosswise{bits({0, 1}), 0, true};
 
 void register_arithmetic(Family& add) {
   add({.name = "add",
@@ -35,7 +36,7 @@ void register_arithmetic(Family& add) {
        .grad = [](const GradCall& g) -> Syms {
          return {g.needs(0) ? g.dout() * conj_of(g[1]) : Sym(), g.needs(1) ? g.dout() * conj_of(g[0]) : Sym()};
        },
-       .saves = both,
+       .saves = crosswise,
        .onnx = {"Mul", 7, ""}});
   add({.name = "true_divide",
        .args = "input: Tensor|number, other: Tensor|number",

@@ -48,7 +48,7 @@ void register_linalg(Registry& registry) {
          Builder& b = g.builder();
          return {g.needs(0) ? b("matrix_product", g.dout(), adjoint(g[1])) : Sym(), g.needs(1) ? b("matrix_product", adjoint(g[0]), g.dout()) : Sym()};
        },
-       .saves = {bits({0, 1}), 0},
+       .saves = {bits({0, 1}), 0, true},
        .flags = kHidden | kBroadcast,
        .onnx = {"MatMul", 13, ""}});
   add({.name = "matmul",
@@ -63,11 +63,11 @@ void register_linalg(Registry& registry) {
        .grad = [](const GradCall& g) -> Syms {
          Builder& b = g.builder();
          const Sym dout = g.dout(), rows = as_rows(dout);
-         return {g.needs(0) ? b("matmul", dout, g.tensor_dtype(1) == dout.dtype() ? g[1] : b("cast", g[1], dout.dtype())) : Sym(),
+         return {g.needs(0) ? b("matmul", dout, g[1]) : Sym(),
                  g.needs(1) ? b("matrix_product", adjoint(rows), as_rows(g[0])) : Sym(),
                  g.needs(2) ? b("sum", rows, Ints{0}) : Sym()};
        },
-       .saves = {bits({0, 1}), 0}});
+       .saves = {bits({0, 1}), 0, true}});
   const auto transposing = [](const Call& c) -> Syms {
     Builder& b = c.builder();
     return {b("matmul", c.flag("transpose_a") ? transposed(c[0]) : c[0], c.flag("transpose_b") ? transposed(c[1]) : c[1])};

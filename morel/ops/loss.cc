@@ -323,13 +323,15 @@ void register_regression(Family& add) {
 
 // ---- probabilities ----
 
+constexpr double least_log = -27.631021115928547;  // log(1e-12)
+
 Syms binary_cross_entropy_grad(const GradCall& g) {
-  // Logarithms are limited to -100, slopes to 1e12.
+  // Logarithms are limited to log(1e-12), slopes to 1e12.
   Builder& b = g.builder();
   const Sym x = g[0], t = g[1];
   const Sym dx = g.dout() * (x - t) / b("maximum", x * (1.0 - x), 1e-12);
   Sym dt;
-  if (g.needs(1)) dt = g.dout() * (b("maximum", b("log1p", -x), -100.0) - b("maximum", b("log", x), -100.0));
+  if (g.needs(1)) dt = g.dout() * (b("maximum", b("log1p", -x), least_log) - b("maximum", b("log", x), least_log));
   return {dx, dt};
 }
 
@@ -353,10 +355,10 @@ Sym weighted(const Call& c, const Sym& loss) { return c.has("weight") ? loss * c
 void register_probabilities(Family& add) {
   add({.name = "binary_cross_entropy_loop",
        .args = "input: Tensor, target: Tensor",
-       .doc = "-(target * log(input) + (1 - target) * log(1 - input)), logarithms limited to -100.",
+       .doc = "-(target * log(input) + (1 - target) * log(1 - input)), logarithms not below log(1e-12).",
        .loop =
            [](const Expr& x, const Expr& t) {
-             const Expr floor = constant_like(-100, x);
+             const Expr floor = constant_like(least_log, x);
              return -(t * max(log(x), floor) + (1.0 - t) * max(log1p(-x), floor));
            },
        .grad = binary_cross_entropy_grad,

@@ -177,6 +177,8 @@ enum OpFlag : uint32_t {
 struct Saves {
   uint32_t args = 0;
   uint32_t outs = 0;
+  // Arguments 0 and 1 are each read only for the gradient of the other one (products).
+  bool crosswise = false;
 };
 constexpr uint32_t bits(std::initializer_list<int> indices) {
   uint32_t out = 0;

@@ -89,9 +89,7 @@ std::optional<Layout> squeeze_view(const ArgView& call, const Layout& input) {
   for (size_t i = 0; i < input.shape.size(); ++i) {
     const bool named = next < axes.size() && axes[next] == static_cast<int64_t>(i);
     if (named) ++next;
-    MOREL_CHECK(!named || input.shape[i] == 1, Value, "For 'Squeeze', axis ", i, " of ", to_string(input.shape), " has ", input.shape[i],
-                " elements; only axes of one element can go");
-    if (named || (all && input.shape[i] == 1)) continue;
+    if ((named || all) && input.shape[i] == 1) continue;
     out.shape.push_back(input.shape[i]);
     out.strides.push_back(input.strides[i]);
   }
@@ -131,7 +129,7 @@ void register_reshape(Family& add) {
        .onnx = {"Unsqueeze", 13, ""}});
   add({.name = "squeeze",
        .args = "input: Tensor, axis: int|int[]? = None",
-       .doc = "Without the axes of one element: those in axis, or all of them.",
+       .doc = "Without the axes of one element: those in axis, or all of them. Longer axes stay.",
        .view = squeeze_view,
        .grad = reshape_grad,
        .onnx = {"Squeeze", 13, ""}});

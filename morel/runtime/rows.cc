@@ -135,13 +135,13 @@ void merge_outer(RowsCall& call) {
     call.sizes[to] = merge ? call.sizes[to] * call.sizes[k] : call.sizes[k];
     for (size_t i = 0; i < call.count; ++i) call.operands[i].strides[to] = call.operands[i].strides[k];
   }
-  if (kept == 0) {
-    kept = 1;
-    call.sizes[0] = 1;
-    for (size_t i = 0; i < call.count; ++i) call.operands[i].strides[0] = 0;
+  if (kept == 0) call.sizes[0] = 1;
+  call.rank = std::max<size_t>(kept, 1);
+  for (size_t i = 0; i < call.count; ++i) {
+    auto& strides = call.operands[i].strides;
+    strides[call.rank] = strides[row];
+    if (kept == 0) strides[0] = 0;
   }
-  for (size_t i = 0; i < call.count; ++i) call.operands[i].strides[kept] = call.operands[i].strides[row];
-  call.rank = kept;
 }
 
 // Memory of a task for values between stages; lives as long as the thread.

@@ -103,7 +103,8 @@ OpNode::OpNode(const OpDef& op, std::span<const Value> args, std::span<const Val
   sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
   for (size_t i = 0; i < args.size(); ++i) {
     add_edge(args[i]);
-    args_.push_back(keep(args[i], op.saves.args >> i & 1));
+    const bool idle = op.saves.crosswise && i < 2 && !(args[1 - i].is_tensor() && args[1 - i].tensor_impl()->grad.node);
+    args_.push_back(keep(args[i], (op.saves.args >> i & 1) && !idle));
   }
   num_outputs = static_cast<int32_t>(outs.size());
   for (size_t i = 0; i < outs.size(); ++i) {

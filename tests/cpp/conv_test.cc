@@ -1,12 +1,12 @@
 #include "morel/kernels/conv.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <complex>
 #include <random>
 #include <type_traits>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
@@ -26,7 +26,8 @@ struct Array {
   View4 view;
 
   Array(DType type, std::array<int64_t, 4> size, Layout layout) : dtype(type) {
-    const View4 dense = layout == Layout::Last ? View4::channels_last(nullptr, size) : View4::channels_first(nullptr, size);
+    const View4 dense =
+        layout == Layout::Last ? View4::channels_last(nullptr, size) : View4::channels_first(nullptr, size);
     view = dense;
     const int64_t spread = layout == Layout::Strided ? 2 : 1;
     for (int64_t& stride : view.stride) stride *= spread;
@@ -63,7 +64,8 @@ struct Array {
         } else if constexpr (std::is_floating_point_v<T>) {
           target = static_cast<T>(real(engine));
         } else {
-          target = T(static_cast<typename T::value_type>(real(engine)), static_cast<typename T::value_type>(real(engine)));
+          target =
+              T(static_cast<typename T::value_type>(real(engine)), static_cast<typename T::value_type>(real(engine)));
         }
       });
     });
@@ -90,7 +92,9 @@ struct Sizes {
   Conv2d conv;
 
   std::array<int64_t, 4> input() const { return {n, in_channels, height, width}; }
-  std::array<int64_t, 4> weight() const { return {out_channels, in_channels / conv.groups, kernel_height, kernel_width}; }
+  std::array<int64_t, 4> weight() const {
+    return {out_channels, in_channels / conv.groups, kernel_height, kernel_width};
+  }
   std::array<int64_t, 4> output() const {
     return {n, out_channels, conv.output_size(0, height, kernel_height), conv.output_size(1, width, kernel_width)};
   }
@@ -126,18 +130,13 @@ void each_product(const Sizes& s, F&& fn) {
 
 double tolerance(DType dtype) {
   switch (dtype) {
-    case DType::Float16:
-      return 4e-3;
-    case DType::BFloat16:
-      return 3e-2;
+    case DType::Float16: return 4e-3;
+    case DType::BFloat16: return 3e-2;
     case DType::Float32:
-    case DType::Complex64:
-      return 1e-5;
+    case DType::Complex64: return 1e-5;
     case DType::Float64:
-    case DType::Complex128:
-      return 1e-13;
-    default:
-      return 0;
+    case DType::Complex128: return 1e-13;
+    default: return 0;
   }
 }
 
@@ -151,11 +150,13 @@ void expect_near(const Values& actual, const Values& expected, DType dtype, cons
 }
 
 void check(Sizes s, DType dtype, Layout image_layout, Layout weight_layout, bool with_bias) {
-  SCOPED_TRACE(testing::Message() << info(dtype).name << " n " << s.n << " " << s.in_channels << "->" << s.out_channels << " "
-                                  << s.height << "x" << s.width << " kernel " << s.kernel_height << "x" << s.kernel_width
-                                  << " groups " << s.conv.groups << " layout " << static_cast<int>(image_layout));
+  SCOPED_TRACE(testing::Message() << info(dtype).name << " n " << s.n << " " << s.in_channels << "->" << s.out_channels
+                                  << " " << s.height << "x" << s.width << " kernel " << s.kernel_height << "x"
+                                  << s.kernel_width << " groups " << s.conv.groups << " layout "
+                                  << static_cast<int>(image_layout));
   s.conv.dtype = dtype;
-  Array x(dtype, s.input(), image_layout), w(dtype, s.weight(), weight_layout), bias(dtype, {1, 1, 1, s.out_channels}, Layout::First);
+  Array x(dtype, s.input(), image_layout), w(dtype, s.weight(), weight_layout),
+      bias(dtype, {1, 1, 1, s.out_channels}, Layout::First);
   Array dy(dtype, s.output(), image_layout);
   const Values xv = x.fill(1), wv = w.fill(2), bv = bias.fill(3), dyv = dy.fill(4);
   Array y(dtype, s.output(), image_layout), dx(dtype, s.input(), image_layout), dw(dtype, s.weight(), weight_layout);
@@ -233,7 +234,8 @@ TEST(ConvTest, MixedLayouts) {
 TEST(ConvTest, LargeEnoughForSeveralTasks) {
   for (Layout layout : {Layout::First, Layout::Last}) {
     check({9, 16, 32, 28, 28, 3, 3, {.padding = {1, 1, 1, 1}}}, DType::Float32, layout, Layout::First, true);
-    check({1, 32, 32, 40, 40, 3, 3, {.stride = {2, 1}, .padding = {2, 1, 0, 1}}}, DType::Float32, layout, Layout::First, true);
+    check({1, 32, 32, 40, 40, 3, 3, {.stride = {2, 1}, .padding = {2, 1, 0, 1}}}, DType::Float32, layout, Layout::First,
+          true);
     check({2, 192, 176, 6, 6, 3, 3, {.padding = {1, 1, 1, 1}}}, DType::Float32, layout, Layout::First, true);
   }
 }
@@ -241,7 +243,8 @@ TEST(ConvTest, LargeEnoughForSeveralTasks) {
 TEST(ConvTest, Im2ColAgreesInFloat32) {
   for (const Sizes& s : small_cases()) {
     for (Layout layout : {Layout::First, Layout::Last}) {
-      Array x(DType::Float32, s.input(), layout), w(DType::Float32, s.weight(), Layout::First), dy(DType::Float32, s.output(), layout);
+      Array x(DType::Float32, s.input(), layout), w(DType::Float32, s.weight(), Layout::First),
+          dy(DType::Float32, s.output(), layout);
       x.fill(1);
       w.fill(2);
       dy.fill(3);
@@ -249,7 +252,8 @@ TEST(ConvTest, Im2ColAgreesInFloat32) {
       conv2d_forward(s.conv, x.view, w.view, nullptr, expected.view);
       im2col_forward(s.conv, x.view, w.view, nullptr, actual.view);
       expect_near(actual.values(), expected.values(), DType::Float32, "output");
-      Array dw_expected(DType::Float32, s.weight(), Layout::First), dw_actual(DType::Float32, s.weight(), Layout::First);
+      Array dw_expected(DType::Float32, s.weight(), Layout::First),
+          dw_actual(DType::Float32, s.weight(), Layout::First);
       conv2d_backward_weight(s.conv, x.view, dy.view, dw_expected.view, nullptr);
       im2col_backward_weight(s.conv, x.view, dy.view, dw_actual.view, nullptr);
       expect_near(dw_actual.values(), dw_expected.values(), DType::Float32, "weight gradient");
@@ -273,8 +277,8 @@ TEST(ConvTest, EmptyBatchAndRefused) {
 
 TEST(ConvTest, SameBitsForAnyNumberOfThreads) {
   for (Layout layout : {Layout::First, Layout::Last}) {
-    for (const Sizes& s : {Sizes{9, 16, 32, 28, 28, 3, 3, {.padding = {1, 1, 1, 1}}}, Sizes{1, 32, 32, 40, 40, 3, 3, {}},
-                           Sizes{4, 192, 176, 6, 6, 3, 3, {}}}) {
+    for (const Sizes& s : {Sizes{9, 16, 32, 28, 28, 3, 3, {.padding = {1, 1, 1, 1}}},
+                           Sizes{1, 32, 32, 40, 40, 3, 3, {}}, Sizes{4, 192, 176, 6, 6, 3, 3, {}}}) {
       for (DType dtype : {DType::Float32, DType::Float64}) {
         Sizes sizes = s;
         sizes.conv.dtype = dtype;

@@ -1,13 +1,13 @@
 #include "morel/kernels/gemm.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <complex>
 #include <cstring>
 #include <random>
 #include <utility>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
@@ -69,7 +69,8 @@ struct Buffer {
 // rows x cols elements, or those of the transposed matrix, as row-major planes.
 struct Planes {
   std::vector<double> real, imaginary;
-  Planes(const Buffer& buffer, int64_t rows, int64_t cols, bool transposed) : real(rows * cols), imaginary(rows * cols) {
+  Planes(const Buffer& buffer, int64_t rows, int64_t cols, bool transposed)
+      : real(rows * cols), imaginary(rows * cols) {
     for (int64_t idx = 0; idx < rows * cols; ++idx) {
       const Wide value = buffer[transposed ? idx % cols * rows + idx / cols : idx];
       real[idx] = value.real();
@@ -90,18 +91,13 @@ std::pair<double, double> dot(const double* x, const double* y, int64_t n) {
 
 double tolerance(DType dtype) {
   switch (dtype) {
-    case DType::Float16:
-      return 2e-3;
-    case DType::BFloat16:
-      return 1e-2;
+    case DType::Float16: return 2e-3;
+    case DType::BFloat16: return 1e-2;
     case DType::Float32:
-    case DType::Complex64:
-      return 3e-6;
+    case DType::Complex64: return 3e-6;
     case DType::Float64:
-    case DType::Complex128:
-      return 1e-14;
-    default:
-      return 0;
+    case DType::Complex128: return 1e-14;
+    default: return 0;
   }
 }
 
@@ -115,9 +111,9 @@ struct Case {
 
 // Multiplies with NaN where C is not to be read, and compares with sums in float64.
 void check(const Case& c) {
-  SCOPED_TRACE(testing::Message() << info(c.dtype).name << " " << c.m << "x" << c.n << "x" << c.k << " ta " << c.transpose_a
-                                  << " tb " << c.transpose_b << " alpha " << c.alpha << " beta " << c.beta << " bias "
-                                  << c.bias);
+  SCOPED_TRACE(testing::Message() << info(c.dtype).name << " " << c.m << "x" << c.n << "x" << c.k << " ta "
+                                  << c.transpose_a << " tb " << c.transpose_b << " alpha " << c.alpha << " beta "
+                                  << c.beta << " bias " << c.bias);
   const Buffer a(c.dtype, c.m * c.k, 1), b(c.dtype, c.k * c.n, 2), bias(c.dtype, c.n, 3);
   Buffer out(c.dtype, c.m * c.n, 4);
   const Buffer before = out;
@@ -145,7 +141,8 @@ void check(const Case& c) {
         sum = Wide(sum_real - minus, first + second);
         size += size_minus + size_first + size_second;
       }
-      Wide expected = c.alpha * sum + c.beta * (c.beta == 0 ? Wide(0) : before[i * c.n + j]) + (c.bias ? bias[j] : Wide(0));
+      Wide expected =
+          c.alpha * sum + c.beta * (c.beta == 0 ? Wide(0) : before[i * c.n + j]) + (c.bias ? bias[j] : Wide(0));
       if (c.relu && expected.real() < 0) expected = 0;
       if (c.dtype == DType::Bool) expected = expected.real() != 0;
       if (!is_float(c.dtype) && !is_complex(c.dtype)) {  // wraps as the type does
@@ -163,8 +160,8 @@ void check(const Case& c) {
   }
 }
 
-const DType all_dtypes[] = {DType::Bool,    DType::Int8,    DType::Int16,   DType::Int32,    DType::Int64,
-                            DType::UInt8,   DType::UInt16,  DType::UInt32,  DType::UInt64,   DType::Float16,
+const DType all_dtypes[] = {DType::Bool,     DType::Int8,    DType::Int16,   DType::Int32,     DType::Int64,
+                            DType::UInt8,    DType::UInt16,  DType::UInt32,  DType::UInt64,    DType::Float16,
                             DType::BFloat16, DType::Float32, DType::Float64, DType::Complex64, DType::Complex128};
 
 TEST(GemmTest, SmallShapes) {
@@ -271,7 +268,8 @@ TEST(GemmTest, BatchesWithBroadcasting) {
   const Buffer a(DType::Float32, 3 * 4 * m * k, 1), b(DType::Float32, 4 * k * n, 2);
   for (int broadcast = 0; broadcast < 3; ++broadcast) {
     Buffer c(DType::Float32, 3 * 4 * m * n, 3);
-    Gemm problem = Gemm::contiguous(DType::Float32, m, n, k, a.bytes.data(), false, b.bytes.data(), false, c.bytes.data());
+    Gemm problem =
+        Gemm::contiguous(DType::Float32, m, n, k, a.bytes.data(), false, b.bytes.data(), false, c.bytes.data());
     // 0: B per inner item; 1: one B for all; 2: A the same for all outer items
     problem.batch = {{3, broadcast == 2 ? 0 : 4 * m * k, 0, 4 * m * n}, {4, m * k, broadcast == 1 ? 0 : k * n, m * n}};
     gemm(problem);
@@ -328,7 +326,8 @@ TEST(GemmTest, SameBitsForAnyNumberOfThreads) {
   struct Sizes {
     int64_t m, n, k, batch;
   };
-  for (const Sizes& s : {Sizes{300, 500, 200, 1}, Sizes{4, 2048, 1024, 1}, Sizes{64, 64, 64, 50}, Sizes{40, 700, 900, 3}}) {
+  for (const Sizes& s :
+       {Sizes{300, 500, 200, 1}, Sizes{4, 2048, 1024, 1}, Sizes{64, 64, 64, 50}, Sizes{40, 700, 900, 3}}) {
     const Buffer a(DType::Float32, s.batch * s.m * s.k, 1), b(DType::Float32, s.batch * s.k * s.n, 2);
     std::vector<std::vector<std::byte>> results;
     for (int threads : {1, 2, 3}) {

@@ -1,15 +1,14 @@
 // Fused attention, forward and backward, against the textbook formulas in double precision.
-#include "morel/kernels/attention.h"
-
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
+#include "morel/kernels/attention.h"
 
 namespace morel::kernels {
 namespace {
@@ -32,7 +31,12 @@ struct Case {
 class Operand {
  public:
   Operand(const Case& c, int64_t heads, int64_t rows, int64_t size, uint32_t seed)
-      : dtype_(c.dtype), batch_(c.batch), heads_(heads), rows_(rows), size_(size), bytes_(c.batch * heads * rows * size * size_of(c.dtype)) {
+      : dtype_(c.dtype),
+        batch_(c.batch),
+        heads_(heads),
+        rows_(rows),
+        size_(size),
+        bytes_(c.batch * heads * rows * size * size_of(c.dtype)) {
     view_.data = bytes_.data();
     view_.batch_stride = heads * rows * size;
     view_.head_stride = c.layout == Layout::HeadsFirst ? rows * size : size;
@@ -45,12 +49,9 @@ class Operand {
   double at(int64_t b, int64_t h, int64_t row, int64_t column) const {
     const int64_t idx = b * view_.batch_stride + h * view_.head_stride + row * view_.row_stride + column;
     switch (dtype_) {
-      case DType::Float16:
-        return to_float(reinterpret_cast<const Float16*>(bytes_.data())[idx]);
-      case DType::BFloat16:
-        return to_float(reinterpret_cast<const BFloat16*>(bytes_.data())[idx]);
-      default:
-        return reinterpret_cast<const float*>(bytes_.data())[idx];
+      case DType::Float16: return to_float(reinterpret_cast<const Float16*>(bytes_.data())[idx]);
+      case DType::BFloat16: return to_float(reinterpret_cast<const BFloat16*>(bytes_.data())[idx]);
+      default: return reinterpret_cast<const float*>(bytes_.data())[idx];
     }
   }
   const std::vector<char>& bytes() const { return bytes_; }
@@ -58,14 +59,9 @@ class Operand {
  private:
   void put(int64_t idx, float value) {
     switch (dtype_) {
-      case DType::Float16:
-        reinterpret_cast<Float16*>(bytes_.data())[idx] = to_float16(value);
-        return;
-      case DType::BFloat16:
-        reinterpret_cast<BFloat16*>(bytes_.data())[idx] = to_bfloat16(value);
-        return;
-      default:
-        reinterpret_cast<float*>(bytes_.data())[idx] = value;
+      case DType::Float16: reinterpret_cast<Float16*>(bytes_.data())[idx] = to_float16(value); return;
+      case DType::BFloat16: reinterpret_cast<BFloat16*>(bytes_.data())[idx] = to_bfloat16(value); return;
+      default: reinterpret_cast<float*>(bytes_.data())[idx] = value;
     }
   }
   DType dtype_;
@@ -85,9 +81,20 @@ struct Problem {
         key_grad(c, c.kv_heads, c.keys, c.size, 0),
         value_grad(c, c.kv_heads, c.keys, c.value_size, 0),
         logsumexp(c.batch * c.heads * c.queries) {
-    attention = {.dtype = c.dtype, .batch = c.batch, .heads = c.heads, .kv_heads = c.kv_heads, .queries = c.queries, .keys = c.keys,
-                 .size = c.size, .value_size = c.value_size, .query = query.view(), .key = key.view(), .value = value.view(),
-                 .scale = 0.3f, .is_causal = c.is_causal, .causal_offset = c.causal_offset};
+    attention = {.dtype = c.dtype,
+                 .batch = c.batch,
+                 .heads = c.heads,
+                 .kv_heads = c.kv_heads,
+                 .queries = c.queries,
+                 .keys = c.keys,
+                 .size = c.size,
+                 .value_size = c.value_size,
+                 .query = query.view(),
+                 .key = key.view(),
+                 .value = value.view(),
+                 .scale = 0.3f,
+                 .is_causal = c.is_causal,
+                 .causal_offset = c.causal_offset};
     make_mask(c);
   }
 
@@ -142,8 +149,12 @@ struct Problem {
 class Reference {
  public:
   Reference(const Case& c, const Problem& p)
-      : c_(c), p_(p), query_grad(c.batch * c.heads * c.queries * c.size), key_grad(c.batch * c.kv_heads * c.keys * c.size),
-        value_grad(c.batch * c.kv_heads * c.keys * c.value_size), out(c.batch * c.heads * c.queries * c.value_size),
+      : c_(c),
+        p_(p),
+        query_grad(c.batch * c.heads * c.queries * c.size),
+        key_grad(c.batch * c.kv_heads * c.keys * c.size),
+        value_grad(c.batch * c.kv_heads * c.keys * c.value_size),
+        out(c.batch * c.heads * c.queries * c.value_size),
         logsumexp(c.batch * c.heads * c.queries) {
     for (int64_t b = 0; b < c.batch; ++b) {
       for (int64_t h = 0; h < c.heads; ++h) {
@@ -194,8 +205,8 @@ class Reference {
   std::vector<double> query_grad, key_grad, value_grad, out, logsumexp;
 };
 
-void expect_close(const Operand& got, const std::vector<double>& wanted, int64_t heads, int64_t rows, int64_t size, double tolerance,
-                  const char* name) {
+void expect_close(const Operand& got, const std::vector<double>& wanted, int64_t heads, int64_t rows, int64_t size,
+                  double tolerance, const char* name) {
   double worst = 0;
   for (size_t idx = 0; idx < wanted.size(); ++idx) {
     const int64_t d = idx % size, row = idx / size % rows, h = idx / size / rows % heads, b = idx / size / rows / heads;
@@ -234,7 +245,7 @@ TEST(KernelsAttention, PlainSizes) {
 
 TEST(KernelsAttention, Causal) {
   for (const int64_t queries : {1, 40, 64, 100, 200}) check({2, 2, 2, queries, queries, 32, 32, true});
-  check({1, 2, 2, 90, 200, 24, 24, true, 110});   // a cache in front
+  check({1, 2, 2, 90, 200, 24, 24, true, 110});  // a cache in front
   check({1, 2, 2, 90, 200, 24, 24, true, 0});
   check({1, 2, 2, 200, 90, 24, 24, true, 0});
   check({1, 2, 2, 100, 100, 24, 24, true, -30});  // the first 30 queries see nothing

@@ -1,14 +1,13 @@
 // batch_norm and group_norm against the formulas in double precision.
-#include "morel/kernels/batch_norm.h"
-
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <random>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
+#include "morel/kernels/batch_norm.h"
 
 namespace morel::kernels {
 namespace {
@@ -26,14 +25,10 @@ class Numbers {
   double operator[](int64_t idx) const {
     const char* place = bytes_.data() + idx * size_of(dtype_);
     switch (dtype_) {
-      case DType::Float16:
-        return to_float(*reinterpret_cast<const Float16*>(place));
-      case DType::BFloat16:
-        return to_float(*reinterpret_cast<const BFloat16*>(place));
-      case DType::Float32:
-        return *reinterpret_cast<const float*>(place);
-      default:
-        return *reinterpret_cast<const double*>(place);
+      case DType::Float16: return to_float(*reinterpret_cast<const Float16*>(place));
+      case DType::BFloat16: return to_float(*reinterpret_cast<const BFloat16*>(place));
+      case DType::Float32: return *reinterpret_cast<const float*>(place);
+      default: return *reinterpret_cast<const double*>(place);
     }
   }
 
@@ -41,17 +36,10 @@ class Numbers {
   void set(int64_t idx, double value) {
     char* place = bytes_.data() + idx * size_of(dtype_);
     switch (dtype_) {
-      case DType::Float16:
-        *reinterpret_cast<Float16*>(place) = to_float16(static_cast<float>(value));
-        return;
-      case DType::BFloat16:
-        *reinterpret_cast<BFloat16*>(place) = to_bfloat16(static_cast<float>(value));
-        return;
-      case DType::Float32:
-        *reinterpret_cast<float*>(place) = static_cast<float>(value);
-        return;
-      default:
-        *reinterpret_cast<double*>(place) = value;
+      case DType::Float16: *reinterpret_cast<Float16*>(place) = to_float16(static_cast<float>(value)); return;
+      case DType::BFloat16: *reinterpret_cast<BFloat16*>(place) = to_bfloat16(static_cast<float>(value)); return;
+      case DType::Float32: *reinterpret_cast<float*>(place) = static_cast<float>(value); return;
+      default: *reinterpret_cast<double*>(place) = value;
     }
   }
   DType dtype_;
@@ -78,14 +66,10 @@ void expect_near(const Numbers& got, const std::vector<double>& wanted, double t
 
 double tolerance_of(DType dtype) {
   switch (dtype) {
-    case DType::Float16:
-      return 2e-3;
-    case DType::BFloat16:
-      return 1.5e-2;
-    case DType::Float32:
-      return 4e-6;
-    default:
-      return 1e-12;
+    case DType::Float16: return 2e-3;
+    case DType::BFloat16: return 1.5e-2;
+    case DType::Float32: return 4e-6;
+    default: return 1e-12;
   }
 }
 DType parameter_dtype(DType dtype) { return dtype == DType::Float64 ? DType::Float64 : DType::Float32; }
@@ -99,24 +83,34 @@ struct BatchCase {
 // Everything about one run: inputs, outputs of the kernels, and the reference.
 struct BatchRun {
   explicit BatchRun(const BatchCase& c)
-      : shape(c.shape), count(shape.outer * shape.channels * shape.inner), parameters(parameter_dtype(shape.dtype)),
-        input(shape.dtype, random_values(count, c.mean, 2.0, 1)), grad(shape.dtype, random_values(count, 0.1, 1.0, 2)),
-        gamma(parameters, random_values(shape.channels, 1.0, 0.5, 3)), beta(parameters, random_values(shape.channels, 0.0, 0.5, 4)),
-        output(shape.dtype, count), input_grad(shape.dtype, count), mean(parameters, shape.channels), variance(parameters, shape.channels),
-        inverse_std(parameters, shape.channels), gamma_grad(parameters, shape.channels), beta_grad(parameters, shape.channels),
+      : shape(c.shape),
+        count(shape.outer * shape.channels * shape.inner),
+        parameters(parameter_dtype(shape.dtype)),
+        input(shape.dtype, random_values(count, c.mean, 2.0, 1)),
+        grad(shape.dtype, random_values(count, 0.1, 1.0, 2)),
+        gamma(parameters, random_values(shape.channels, 1.0, 0.5, 3)),
+        beta(parameters, random_values(shape.channels, 0.0, 0.5, 4)),
+        output(shape.dtype, count),
+        input_grad(shape.dtype, count),
+        mean(parameters, shape.channels),
+        variance(parameters, shape.channels),
+        inverse_std(parameters, shape.channels),
+        gamma_grad(parameters, shape.channels),
+        beta_grad(parameters, shape.channels),
         relu(c.relu) {}
 
   void run(bool is_training) {
-    const BatchNormForward forward{shape, input.data(), gamma.data(), beta.data(), 1e-5, relu, output.data(), mean.data(),
-                                   variance.data(), inverse_std.data()};
+    const BatchNormForward forward{shape, input.data(),  gamma.data(), beta.data(),     1e-5,
+                                   relu,  output.data(), mean.data(),  variance.data(), inverse_std.data()};
     is_training ? batch_norm_training(forward) : batch_norm_inference(forward);
-    batch_norm_backward({shape, input.data(), grad.data(), gamma.data(), beta.data(), mean.data(), inverse_std.data(), relu,
-                         is_training, input_grad.data(), gamma_grad.data(), beta_grad.data()});
+    batch_norm_backward({shape, input.data(), grad.data(), gamma.data(), beta.data(), mean.data(), inverse_std.data(),
+                         relu, is_training, input_grad.data(), gamma_grad.data(), beta_grad.data()});
   }
 
   void check(bool is_training) {
     const int64_t per = shape.outer * shape.inner;
-    std::vector<double> y(count), dx(count), m(shape.channels), v(shape.channels), dgamma(shape.channels), dbeta(shape.channels);
+    std::vector<double> y(count), dx(count), m(shape.channels), v(shape.channels), dgamma(shape.channels),
+        dbeta(shape.channels);
     const auto index = [&](int64_t channel, int64_t k) {
       return (k / shape.inner * shape.channels + channel) * shape.inner + k % shape.inner;
     };
@@ -162,10 +156,11 @@ struct BatchRun {
 
 TEST(KernelsBatchNorm, TrainingAndInference) {
   for (const DType dtype : {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16}) {
-    const NormShape shapes[] = {{dtype, 4, 20, 49},    {dtype, 3, 2, 5},    {dtype, 100, 17, 1}, {dtype, 2, 1, 3},
+    const NormShape shapes[] = {{dtype, 4, 20, 49},   {dtype, 3, 2, 5},     {dtype, 100, 17, 1}, {dtype, 2, 1, 3},
                                 {dtype, 2, 3, 40000}, {dtype, 50, 3, 3000}, {dtype, 3000, 5, 1}, {dtype, 8, 70, 1}};
     for (const NormShape& shape : shapes) {
-      SCOPED_TRACE(testing::Message() << info(dtype).name << " " << shape.outer << "," << shape.channels << "," << shape.inner);
+      SCOPED_TRACE(testing::Message() << info(dtype).name << " " << shape.outer << "," << shape.channels << ","
+                                      << shape.inner);
       BatchRun run(BatchCase{shape});
       run.run(true);
       run.check(true);
@@ -176,7 +171,8 @@ TEST(KernelsBatchNorm, TrainingAndInference) {
 }
 
 TEST(KernelsBatchNorm, Relu) {
-  for (const NormShape& shape : {NormShape{DType::Float64, 4, 20, 49}, NormShape{DType::Float64, 300, 17, 1}, NormShape{DType::Float64, 3, 2, 70000}}) {
+  for (const NormShape& shape : {NormShape{DType::Float64, 4, 20, 49}, NormShape{DType::Float64, 300, 17, 1},
+                                 NormShape{DType::Float64, 3, 2, 70000}}) {
     BatchRun run(BatchCase{shape, true});
     run.run(true);
     run.check(true);
@@ -192,7 +188,8 @@ TEST(KernelsBatchNorm, LargeMeanStaysStable) {
     for (int channel = 0; channel < 16; ++channel) {
       double mean = 0, square = 0;
       const int64_t per = shape.outer * shape.inner;
-      for (int64_t k = 0; k < per; ++k) mean += run.input[(k / shape.inner * 16 + channel) * shape.inner + k % shape.inner] / per;
+      for (int64_t k = 0; k < per; ++k)
+        mean += run.input[(k / shape.inner * 16 + channel) * shape.inner + k % shape.inner] / per;
       for (int64_t k = 0; k < per; ++k) {
         square += std::pow(run.input[(k / shape.inner * 16 + channel) * shape.inner + k % shape.inner] - mean, 2) / per;
       }
@@ -203,7 +200,8 @@ TEST(KernelsBatchNorm, LargeMeanStaysStable) {
 
 TEST(KernelsBatchNorm, SameBitsForAnyThreadCount) {
   const int before = num_threads();
-  for (const NormShape& shape : {NormShape{DType::Float32, 16, 64, 64}, NormShape{DType::Float32, 10, 3, 20000}, NormShape{DType::Float32, 5000, 40, 1}}) {
+  for (const NormShape& shape : {NormShape{DType::Float32, 16, 64, 64}, NormShape{DType::Float32, 10, 3, 20000},
+                                 NormShape{DType::Float32, 5000, 40, 1}}) {
     set_num_threads(1);
     BatchRun one(BatchCase{shape});
     one.run(true);
@@ -230,14 +228,18 @@ TEST(KernelsBatchNorm, EmptyAndWrongInputs) {
 
 void check_group_norm(const NormShape& shape, int64_t groups) {
   const DType parameters = parameter_dtype(shape.dtype);
-  const int64_t count = shape.outer * shape.channels * shape.inner, group = shape.channels / groups, per = group * shape.inner;
+  const int64_t count = shape.outer * shape.channels * shape.inner, group = shape.channels / groups,
+                per = group * shape.inner;
   Numbers input(shape.dtype, random_values(count, 0.5, 2.0, 1)), grad(shape.dtype, random_values(count, 0.1, 1.0, 2)),
-      gamma(parameters, random_values(shape.channels, 1.0, 0.5, 3)), beta(parameters, random_values(shape.channels, 0.0, 0.5, 4)),
-      output(shape.dtype, count), input_grad(shape.dtype, count), mean(parameters, shape.outer * groups),
-      inverse_std(parameters, shape.outer * groups), gamma_grad(parameters, shape.channels), beta_grad(parameters, shape.channels);
-  group_norm({shape, groups, input.data(), gamma.data(), beta.data(), 1e-5, output.data(), mean.data(), inverse_std.data()});
-  group_norm_backward({shape, groups, input.data(), grad.data(), gamma.data(), mean.data(), inverse_std.data(), input_grad.data(),
-                       gamma_grad.data(), beta_grad.data()});
+      gamma(parameters, random_values(shape.channels, 1.0, 0.5, 3)),
+      beta(parameters, random_values(shape.channels, 0.0, 0.5, 4)), output(shape.dtype, count),
+      input_grad(shape.dtype, count), mean(parameters, shape.outer * groups),
+      inverse_std(parameters, shape.outer * groups), gamma_grad(parameters, shape.channels),
+      beta_grad(parameters, shape.channels);
+  group_norm(
+      {shape, groups, input.data(), gamma.data(), beta.data(), 1e-5, output.data(), mean.data(), inverse_std.data()});
+  group_norm_backward({shape, groups, input.data(), grad.data(), gamma.data(), mean.data(), inverse_std.data(),
+                       input_grad.data(), gamma_grad.data(), beta_grad.data()});
   std::vector<double> y(count), dx(count), dgamma(shape.channels), dbeta(shape.channels);
   for (int64_t idx = 0; idx < shape.outer * groups; ++idx) {
     double m = 0, v = 0, sum = 0, product = 0;

@@ -1,16 +1,15 @@
 // Copies, conversions, ranges and padding against element-by-element references.
-#include "morel/kernels/copy.h"
-
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <complex>
 #include <limits>
 #include <random>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
+#include "morel/kernels/copy.h"
 #include "morel/kernels/fill.h"
 #include "morel/kernels/pad.h"
 
@@ -48,13 +47,15 @@ std::vector<T> iota(int64_t n) {
   return values;
 }
 
-// ---- strided copies --------------------------------------------------------------------------------------------------------
+// ---- strided copies -----------------------------------------------------------------------------
 
 // Copies a permuted, stepped, flipped and broadcast view of a dense array and compares each element.
 template <class T>
 void check_random_views(uint32_t seed, int cases) {
   std::mt19937 random(seed);
-  const auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
+  const auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
   for (int idx = 0; idx < cases; ++idx) {
     const size_t rank = pick(0, 5);
     Shape base_shape(rank), shape(rank);
@@ -80,11 +81,8 @@ void check_random_views(uint32_t seed, int cases) {
           start += (shape[axis] - 1) * view_strides[axis];
           view_strides[axis] = -view_strides[axis];
           break;
-        case 2:
-          view_strides[axis] = 0;
-          break;
-        default:
-          break;
+        case 2: view_strides[axis] = 0; break;
+        default: break;
       }
     }
     // The target: dense, or a permuted one with gaps.
@@ -125,7 +123,8 @@ TEST(KernelsCopy, LargeTransposeAndLongRows) {
     std::vector<float> target(rows * columns);
     const Shape shape{columns, rows};
     const Strides to{rows, 1}, from{1, columns};
-    copy({target.data(), DType::Float32, span_of(shape), span_of(to)}, {source.data(), DType::Float32, span_of(shape), span_of(from)});
+    copy({target.data(), DType::Float32, span_of(shape), span_of(to)},
+         {source.data(), DType::Float32, span_of(shape), span_of(from)});
     for (int64_t c = 0; c < columns; ++c) {
       for (int64_t r = 0; r < rows; ++r) ASSERT_EQ(target[c * rows + r], source[r * columns + c]);
     }
@@ -139,7 +138,7 @@ TEST(KernelsCopy, LargeTransposeAndLongRows) {
   }
 }
 
-// ---- conversions -----------------------------------------------------------------------------------------------------------
+// ---- conversions --------------------------------------------------------------------------------
 
 template <class T>
 auto widen(T value) {
@@ -197,7 +196,8 @@ void check_convert() {
     }
     convert(target, dtype_of<T>, source, dtype_of<S>, n);
     for (int64_t idx = 0; idx < n; ++idx) {
-      ASSERT_TRUE(same(target[idx], (convert_one<T, S>(source[idx])))) << info(dtype_of<S>).name << " to " << info(dtype_of<T>).name;
+      ASSERT_TRUE(same(target[idx], (convert_one<T, S>(source[idx]))))
+          << info(dtype_of<S>).name << " to " << info(dtype_of<T>).name;
     }
     const int64_t two = 2;
     copy({target, dtype_of<T>, {&n, 1}, {&two, 1}}, {source, dtype_of<S>, {&n, 1}, {&two, 1}});
@@ -251,15 +251,16 @@ TEST(KernelsCopy, HalvesRoundTripAndRoundOnce) {
     }
   }
   // Just above the middle of 1 and the next half: rounding to float first would lose the excess and round to even.
-  const std::vector<double> source{1.0 + 0x1p-11 + 0x1p-40, 1.0 + 0x1p-11, 1.0 + 0x1p-11 - 0x1p-40, -(1.0 + 0x1p-11 + 0x1p-40), 1e300,
-                                   std::numeric_limits<double>::infinity(), 0x1p-25 + 0x1p-60, -0.0};
+  const std::vector<double> source{1.0 + 0x1p-11 + 0x1p-40,    1.0 + 0x1p-11, 1.0 + 0x1p-11 - 0x1p-40,
+                                   -(1.0 + 0x1p-11 + 0x1p-40), 1e300,         std::numeric_limits<double>::infinity(),
+                                   0x1p-25 + 0x1p-60,          -0.0};
   std::vector<Float16> target(source.size());
   convert(target.data(), DType::Float16, source.data(), DType::Float64, source.size());
   const std::vector<uint16_t> wanted{0x3c01, 0x3c00, 0x3c00, 0xbc01, 0x7c00, 0x7c00, 0x0001, 0x8000};
   for (size_t idx = 0; idx < wanted.size(); ++idx) EXPECT_EQ(target[idx].bits, wanted[idx]) << idx;
 }
 
-// ---- flips, rolls, concatenation, triangles --------------------------------------------------------------------------------
+// ---- flips, rolls, concatenation, triangles -----------------------------------------------------
 
 TEST(KernelsCopy, FlipRollConcat) {
   const Shape shape{3, 4, 5};
@@ -333,25 +334,16 @@ TEST(KernelsCopy, RangesAndIdentity) {
   for (int idx = 0; idx < 15; ++idx) EXPECT_EQ(filled[idx], idx % 5 == 0 || idx % 5 == 2 ? -7 : 0);
 }
 
-// ---- padding ---------------------------------------------------------------------------------------------------------------
+// ---- padding ------------------------------------------------------------------------------------
 
 int64_t naive_source(int64_t position, int64_t size, PadMode mode) {
   while (position < 0 || position >= size) {
     switch (mode) {
-      case PadMode::Constant:
-        return -1;
-      case PadMode::Reflect:
-        position = position < 0 ? -position : 2 * (size - 1) - position;
-        break;
-      case PadMode::Symmetric:
-        position = position < 0 ? -1 - position : 2 * size - 1 - position;
-        break;
-      case PadMode::Replicate:
-        position = position < 0 ? 0 : size - 1;
-        break;
-      case PadMode::Circular:
-        position += position < 0 ? size : -size;
-        break;
+      case PadMode::Constant: return -1;
+      case PadMode::Reflect: position = position < 0 ? -position : 2 * (size - 1) - position; break;
+      case PadMode::Symmetric: position = position < 0 ? -1 - position : 2 * size - 1 - position; break;
+      case PadMode::Replicate: position = position < 0 ? 0 : size - 1; break;
+      case PadMode::Circular: position += position < 0 ? size : -size; break;
     }
   }
   return position;
@@ -364,7 +356,8 @@ TEST(KernelsCopy, PadAndItsGradient) {
   const struct {
     Ints before, after;
   } pads[] = {{{0, 0, 0}, {0, 0, 0}}, {{1, 2, 3}, {2, 1, 0}}, {{-1, 0, 2}, {0, -2, -1}}, {{0, 3, 4}, {0, 3, 4}}};
-  for (const PadMode mode : {PadMode::Constant, PadMode::Reflect, PadMode::Symmetric, PadMode::Replicate, PadMode::Circular}) {
+  for (const PadMode mode :
+       {PadMode::Constant, PadMode::Reflect, PadMode::Symmetric, PadMode::Replicate, PadMode::Circular}) {
     for (const auto& [before, after] : pads) {
       Shape padded(3);
       for (int axis = 0; axis < 3; ++axis) padded[axis] = shape[axis] + before[axis] + after[axis];
@@ -393,9 +386,10 @@ TEST(KernelsCopy, PadAndItsGradient) {
   const Strides one{1};
   std::vector<float> from(2), to(6);
   const Ints before{2};
-  EXPECT_THROW(pad({to.data(), DType::Float32, span_of(large), span_of(one)}, {from.data(), DType::Float32, span_of(small), span_of(one)},
-                   span_of(before), PadMode::Reflect, nullptr),
-               Error);
+  EXPECT_THROW(
+      pad({to.data(), DType::Float32, span_of(large), span_of(one)},
+          {from.data(), DType::Float32, span_of(small), span_of(one)}, span_of(before), PadMode::Reflect, nullptr),
+      Error);
 }
 
 }  // namespace

@@ -1,15 +1,14 @@
 // Gathers, scatters and masked choices against plain loops.
-#include "morel/kernels/index.h"
-
-#include <gtest/gtest.h>
-
 #include <complex>
 #include <random>
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
+#include "morel/kernels/index.h"
 #include "morel/kernels/select.h"
 
 namespace morel::kernels {
@@ -52,23 +51,30 @@ TEST(KernelsIndex, ResolveBroadcastNegativeAndErrors) {
   const std::vector<int32_t> first{0, -1};
   const std::vector<int64_t> second{3, -4, 1};
   const Strides first_strides{1, 0}, second_strides{0, 1};
-  const IndexArray arrays[] = {{first.data(), DType::Int32, span_of(first_strides)}, {second.data(), DType::Int64, span_of(second_strides)}};
+  const IndexArray arrays[] = {{first.data(), DType::Int32, span_of(first_strides)},
+                               {second.data(), DType::Int64, span_of(second_strides)}};
   const Ints sizes{5, 4};
   const IndexRule rule{"index", true, 1};
   EXPECT_EQ(resolve_indices(rule, span_of(shape), arrays, span_of(sizes)), (std::vector<int64_t>{3, 0, 1, 19, 16, 17}));
-  EXPECT_EQ(message_of([&] { resolve_indices({"take", false}, span_of(shape), arrays, span_of(sizes)); }),
+  EXPECT_EQ(message_of([&] {
+              resolve_indices({"take", false}, span_of(shape), arrays, span_of(sizes));
+            }),
             "For 'take', index -1 at position [1, 0] is out of bounds for axis 0 with size 5: it must be in [0, 5).");
   const Ints small{5, 3};
   EXPECT_EQ(message_of([&] { resolve_indices(rule, span_of(shape), arrays, span_of(small)); }),
             "For 'index', index 3 at position [0, 0] is out of bounds for axis 2 with size 3: it must be in [-3, 3).");
   const std::vector<int16_t> tuples{0, 1, 4, -1, 2, 2};
-  EXPECT_EQ(resolve_tuples({"gather_nd"}, tuples.data(), DType::Int16, 3, span_of(sizes)), (std::vector<int64_t>{1, 19, 10}));
+  EXPECT_EQ(resolve_tuples({"gather_nd"}, tuples.data(), DType::Int16, 3, span_of(sizes)),
+            (std::vector<int64_t>{1, 19, 10}));
   EXPECT_THROW(resolve_tuples({"gather_nd"}, tuples.data(), DType::Float32, 3, span_of(sizes)), Error);
   std::vector<int64_t> many(100000, 2);
   many[70001] = many[40000] = 9;
   const Ints flat{100000}, one{1}, size{9};
   const IndexArray array{many.data(), DType::Int64, span_of(one)};
-  EXPECT_NE(message_of([&] { resolve_indices(rule, span_of(flat), {&array, 1}, span_of(size)); }).find("position [40000]"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              resolve_indices(rule, span_of(flat), {&array, 1}, span_of(size));
+            }).find("position [40000]"),
+            std::string::npos);
 }
 
 template <class T>
@@ -88,10 +94,12 @@ void check_rows(int64_t outer, int64_t rows, int64_t inner, int64_t count) {
       }
     }
   }
-  for (const ScatterOp op : {ScatterOp::Set, ScatterOp::Add, ScatterOp::Sub, ScatterOp::Mul, ScatterOp::Max, ScatterOp::Min}) {
+  for (const ScatterOp op :
+       {ScatterOp::Set, ScatterOp::Add, ScatterOp::Sub, ScatterOp::Mul, ScatterOp::Max, ScatterOp::Min}) {
     if (is_complex(dtype_of<T>) && (op == ScatterOp::Max || op == ScatterOp::Min)) continue;
     // Products of many factors stay finite.
-    for (size_t idx = 0; op == ScatterOp::Mul && idx < source.size(); ++idx) source[idx] = idx % 3 == 0 ? T(0) - T(1) : T(1);
+    for (size_t idx = 0; op == ScatterOp::Mul && idx < source.size(); ++idx)
+      source[idx] = idx % 3 == 0 ? T(0) - T(1) : T(1);
     for (const bool is_scalar : {false, true}) {
       std::vector<T> target = input, wanted = input;
       scatter_rows(target.data(), shape, positions, source.data(), op, is_scalar);
@@ -101,20 +109,13 @@ void check_rows(int64_t outer, int64_t rows, int64_t inner, int64_t count) {
             T& place = wanted[(o * rows + positions[i]) * inner + c];
             const T value = is_scalar ? source[0] : source[(o * count + i) * inner + c];
             switch (op) {
-              case ScatterOp::Set:
-                place = value;
-                break;
-              case ScatterOp::Add:
-                place = static_cast<T>(place + value);
-                break;
-              case ScatterOp::Sub:
-                place = static_cast<T>(place - value);
-                break;
-              case ScatterOp::Mul:
-                place = static_cast<T>(place * value);
-                break;
+              case ScatterOp::Set: place = value; break;
+              case ScatterOp::Add: place = static_cast<T>(place + value); break;
+              case ScatterOp::Sub: place = static_cast<T>(place - value); break;
+              case ScatterOp::Mul: place = static_cast<T>(place * value); break;
               default:
-                if constexpr (!is_complex(dtype_of<T>)) place = op == ScatterOp::Max ? std::max(place, value) : std::min(place, value);
+                if constexpr (!is_complex(dtype_of<T>))
+                  place = op == ScatterOp::Max ? std::max(place, value) : std::min(place, value);
             }
           }
         }
@@ -136,8 +137,13 @@ void check_rows(int64_t outer, int64_t rows, int64_t inner, int64_t count) {
 }
 
 TEST(KernelsIndex, GatherAndScatterRows) {
-  for (const auto& [outer, rows, inner, count] : std::vector<std::array<int64_t, 4>>{
-           {1, 7, 1, 20}, {3, 5, 4, 9}, {1, 50, 300, 400}, {2, 11, 33, 1000}, {1, 1000, 1, 50000}, {1, 3, 5, 0}, {20, 4, 3, 700}}) {
+  for (const auto& [outer, rows, inner, count] : std::vector<std::array<int64_t, 4>>{{1, 7, 1, 20},
+                                                                                     {3, 5, 4, 9},
+                                                                                     {1, 50, 300, 400},
+                                                                                     {2, 11, 33, 1000},
+                                                                                     {1, 1000, 1, 50000},
+                                                                                     {1, 3, 5, 0},
+                                                                                     {20, 4, 3, 700}}) {
     check_rows<float>(outer, rows, inner, count);
     check_rows<double>(outer, rows, inner, count);
     check_rows<int32_t>(outer, rows, inner, count);
@@ -185,7 +191,8 @@ TEST(KernelsIndex, SameBitsForAnyThreadCount) {
 TEST(KernelsIndex, GatherAndScatterElements) {
   std::mt19937 random(2);
   const std::vector<std::pair<Shape, Shape>> cases{
-      {{6}, {9}}, {{5, 7}, {5, 7}}, {{5, 7}, {3, 6}}, {{4, 3, 6}, {4, 2, 5}}, {{3, 5000}, {7, 5000}}, {{2, 700}, {2, 3}}};
+      {{6}, {9}},         {{5, 7}, {5, 7}}, {{5, 7}, {3, 6}}, {{4, 3, 6}, {4, 2, 5}}, {{3, 5000}, {7, 5000}},
+      {{2, 700}, {2, 3}}, {{90}, {5000}}};
   for (const auto& [input_shape, index_shape] : cases) {
     for (size_t axis = 0; axis < input_shape.size(); ++axis) {
       Shape input_sizes = input_shape;
@@ -195,18 +202,20 @@ TEST(KernelsIndex, GatherAndScatterElements) {
       const Strides input_strides = dense(input_sizes), index_strides = dense(index_shape);
       const int64_t count = count_elements(span_of(index_shape)), input_count = count_elements(span_of(input_sizes));
       std::vector<int32_t> index(count);
-      for (int32_t& value : index) value = static_cast<int32_t>(random() % (2 * input_sizes[axis])) - static_cast<int32_t>(input_sizes[axis]);
-      const std::vector<double> input = random_numbers<double>(input_count, 5), source = random_numbers<double>(count, 6);
+      for (int32_t& value : index)
+        value = static_cast<int32_t>(random() % (2 * input_sizes[axis])) - static_cast<int32_t>(input_sizes[axis]);
+      const std::vector<double> input = random_numbers<double>(input_count, 5),
+                                source = random_numbers<double>(count, 6);
       std::vector<double> out(count), target = input, wanted = input, replaced = input, wanted_replaced = input;
       const IndexRule rule{"gather_elements"};
       const ConstView index_view{index.data(), DType::Int32, span_of(index_shape), span_of(index_strides)};
       const ConstView source_view{source.data(), DType::Float64, span_of(index_shape), span_of(index_strides)};
       gather_elements(rule, {out.data(), DType::Float64, span_of(index_shape), span_of(index_strides)},
                       {input.data(), DType::Float64, span_of(input_sizes), span_of(input_strides)}, index_view, axis);
-      scatter_elements(rule, {target.data(), DType::Float64, span_of(input_sizes), span_of(input_strides)}, index_view, source_view, axis,
-                       ScatterOp::Add);
-      scatter_elements(rule, {replaced.data(), DType::Float64, span_of(input_sizes), span_of(input_strides)}, index_view, source_view,
-                       axis, ScatterOp::Set);
+      scatter_elements(rule, {target.data(), DType::Float64, span_of(input_sizes), span_of(input_strides)}, index_view,
+                       source_view, axis, ScatterOp::Add);
+      scatter_elements(rule, {replaced.data(), DType::Float64, span_of(input_sizes), span_of(input_strides)},
+                       index_view, source_view, axis, ScatterOp::Set);
       for (int64_t flat = 0; flat < count; ++flat) {
         Ints position = unflatten(flat, index_shape);
         position[axis] = index[flat] < 0 ? index[flat] + input_sizes[axis] : index[flat];
@@ -220,8 +229,8 @@ TEST(KernelsIndex, GatherAndScatterElements) {
       index[count / 2] = static_cast<int32_t>(input_sizes[axis]);
       const std::vector<double> kept = target;
       EXPECT_NE(message_of([&] {
-                  scatter_elements(rule, {target.data(), DType::Float64, span_of(input_sizes), span_of(input_strides)}, index_view,
-                                   source_view, axis, ScatterOp::Add);
+                  scatter_elements(rule, {target.data(), DType::Float64, span_of(input_sizes), span_of(input_strides)},
+                                   index_view, source_view, axis, ScatterOp::Add);
                 }).find("out of bounds for axis " + std::to_string(axis)),
                 std::string::npos);
       EXPECT_EQ(target, kept);
@@ -281,7 +290,8 @@ TEST(KernelsIndex, MaskedSelectScatterFillAndNonzero) {
   std::vector<int32_t> values(12, 1);
   const bool mask[] = {true, false, false, true};
   const int32_t filler = 9;
-  masked_fill({values.data(), DType::Int32, span_of(shape), span_of(strides)}, {mask, DType::Bool, span_of(shape), span_of(broadcast)}, &filler);
+  masked_fill({values.data(), DType::Int32, span_of(shape), span_of(strides)},
+              {mask, DType::Bool, span_of(shape), span_of(broadcast)}, &filler);
   for (int idx = 0; idx < 12; ++idx) EXPECT_EQ(values[idx], mask[idx % 4] ? 9 : 1);
   const std::vector<Float16> halves{{0x8000}, {0x0001}, {0x7e00}};
   const Shape three{3};

@@ -1,16 +1,15 @@
 // Philox against its published vectors; distributions by their definition from the words and by their moments.
-#include "morel/kernels/random.h"
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
+#include "morel/kernels/random.h"
 
 namespace morel::kernels {
 namespace {
@@ -37,7 +36,8 @@ TEST(KernelsRandom, PublishedVectors) {  // kat_vectors of the authors' Random12
   };
   check(0, 0, 0, {0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u});
   check(~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, {0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu});
-  check(0x299f31d0a4093822u, 0x0370734413198a2eu, 0x85a308d3243f6a88u, {0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u});
+  check(0x299f31d0a4093822u, 0x0370734413198a2eu, 0x85a308d3243f6a88u,
+        {0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u});
 }
 
 TEST(KernelsRandom, UniformFollowsTheWords) {
@@ -49,10 +49,12 @@ TEST(KernelsRandom, UniformFollowsTheWords) {
     for (int64_t idx = 0; idx < n; ++idx) ASSERT_EQ(x[idx], static_cast<float>(word_of(from, idx) >> 8) * 0x1p-24f);
     std::vector<double> y(n);
     random_uniform(y.data(), DType::Float64, n, 0, 1, from);
-    for (int64_t idx = 0; idx < n; ++idx) ASSERT_EQ(y[idx], static_cast<double>(wide_word_of(from, idx) >> 11) * 0x1p-53);
+    for (int64_t idx = 0; idx < n; ++idx)
+      ASSERT_EQ(y[idx], static_cast<double>(wide_word_of(from, idx) >> 11) * 0x1p-53);
     std::vector<Float16> h(n);
     random_uniform(h.data(), DType::Float16, n, 0, 1, from);
-    for (int64_t idx = 0; idx < n; ++idx) ASSERT_EQ(to_float(h[idx]), static_cast<float>(word_of(from, idx) >> 21) * 0x1p-11f);
+    for (int64_t idx = 0; idx < n; ++idx)
+      ASSERT_EQ(to_float(h[idx]), static_cast<float>(word_of(from, idx) >> 21) * 0x1p-11f);
   }
   std::vector<float> x(100000);
   random_uniform(x.data(), DType::Float32, 100000, 5.0, 5.0 + 1e-6, stream);  // few floats lie between
@@ -70,9 +72,11 @@ TEST(KernelsRandom, NormalFollowsTheWords) {
     const double u = (word_of(stream, even) + 0.5) * 0x1p-32, v = (word_of(stream, even + 1) >> 8) * 0x1p-24;
     const double radius = std::sqrt(-2 * std::log(u)), angle = 2 * M_PI * v;
     ASSERT_NEAR(x[idx], 1 + 2 * radius * (idx % 2 ? std::sin(angle) : std::cos(angle)), 4e-6);
-    const double wide_u = ((wide_word_of(stream, even) >> 11) + 0.5) * 0x1p-53, wide_v = (wide_word_of(stream, even + 1) >> 11) * 0x1p-53;
+    const double wide_u = ((wide_word_of(stream, even) >> 11) + 0.5) * 0x1p-53,
+                 wide_v = (wide_word_of(stream, even + 1) >> 11) * 0x1p-53;
     const double wide_radius = std::sqrt(-2 * std::log(wide_u));
-    ASSERT_NEAR(y[idx], 1 + 2 * wide_radius * (idx % 2 ? std::sin(2 * M_PI * wide_v) : std::cos(2 * M_PI * wide_v)), 1e-13);
+    ASSERT_NEAR(y[idx], 1 + 2 * wide_radius * (idx % 2 ? std::sin(2 * M_PI * wide_v) : std::cos(2 * M_PI * wide_v)),
+                1e-13);
   }
 }
 
@@ -104,9 +108,10 @@ std::vector<double> draw(int64_t n, const std::function<void(void*, DType, int64
   }
   return out;
 }
-void check_moments(int64_t n, const std::function<void(void*, DType, int64_t)>& fill, double mean, double deviation, double low, double high,
-                   double half_tolerance = 0.02) {
-  const std::vector<double> all[] = {draw<float>(n, fill), draw<double>(n, fill), draw<Float16>(n, fill), draw<BFloat16>(n, fill)};
+void check_moments(int64_t n, const std::function<void(void*, DType, int64_t)>& fill, double mean, double deviation,
+                   double low, double high, double half_tolerance = 0.02) {
+  const std::vector<double> all[] = {draw<float>(n, fill), draw<double>(n, fill), draw<Float16>(n, fill),
+                                     draw<BFloat16>(n, fill)};
   for (int kind = 0; kind < 4; ++kind) {
     const Statistics s = statistics(all[kind]);
     const double tolerance = kind < 2 ? 5 * deviation / std::sqrt(static_cast<double>(n)) : half_tolerance;
@@ -119,12 +124,19 @@ void check_moments(int64_t n, const std::function<void(void*, DType, int64_t)>& 
 
 TEST(KernelsRandom, Moments) {
   const int64_t n = 300000;
-  check_moments(n, [](void* out, DType dtype, int64_t k) { random_uniform(out, dtype, k, -1, 3, stream); }, 1.0, 4 / std::sqrt(12.0), -1, 3);
-  check_moments(n, [](void* out, DType dtype, int64_t k) { random_normal(out, dtype, k, -1, 0.5, stream); }, -1.0, 0.5, -5, 3);
-  check_moments(n, [](void* out, DType dtype, int64_t k) { random_truncated_normal(out, dtype, k, 0, 1, -2, 2, stream); }, 0.0, 0.8796, -2, 2);
-  check_moments(n, [](void* out, DType dtype, int64_t k) { random_truncated_normal(out, dtype, k, 1, 2, 0.5, 3, stream); },
-                1 + 2 * (0.3520653 - 0.0044318) / (0.9986501 - 0.6914625), 2 * 0.5004, 1.999, 7);
-  check_moments(n, [](void* out, DType dtype, int64_t k) { random_exponential(out, dtype, k, 2.0, stream); }, 0.5, 0.5, 0, 20);
+  check_moments(
+      n, [](void* out, DType dtype, int64_t k) { random_uniform(out, dtype, k, -1, 3, stream); }, 1.0,
+      4 / std::sqrt(12.0), -1, 3);
+  check_moments(
+      n, [](void* out, DType dtype, int64_t k) { random_normal(out, dtype, k, -1, 0.5, stream); }, -1.0, 0.5, -5, 3);
+  check_moments(
+      n, [](void* out, DType dtype, int64_t k) { random_truncated_normal(out, dtype, k, 0, 1, -2, 2, stream); }, 0.0,
+      0.8796, -2, 2);
+  check_moments(
+      n, [](void* out, DType dtype, int64_t k) { random_truncated_normal(out, dtype, k, 1, 2, 0.5, 3, stream); },
+      1 + 2 * (0.3520653 - 0.0044318) / (0.9986501 - 0.6914625), 2 * 0.5004, 1.999, 7);
+  check_moments(
+      n, [](void* out, DType dtype, int64_t k) { random_exponential(out, dtype, k, 2.0, stream); }, 0.5, 0.5, 0, 20);
 }
 
 TEST(KernelsRandom, TruncatedNormalIsTheInverse) {
@@ -148,7 +160,8 @@ TEST(KernelsRandom, BernoulliAndDropout) {
     random_bernoulli(bytes.data(), DType::UInt8, n, p, stream);
     random_bernoulli(floats.data(), DType::Float32, n, p, stream);
     dropout(out.data(), reinterpret_cast<bool*>(mask.data()), input.data(), DType::Float32, n, p, stream);
-    dropout(wide_out.data(), reinterpret_cast<bool*>(wide_mask.data()), wide_input.data(), DType::Float64, n, p, stream);
+    dropout(wide_out.data(), reinterpret_cast<bool*>(wide_mask.data()), wide_input.data(), DType::Float64, n, p,
+            stream);
     int64_t ones = 0;
     for (int64_t idx = 0; idx < n; ++idx) {
       const bool wanted = word_of(stream, idx) < p * 0x1p32;
@@ -169,7 +182,8 @@ TEST(KernelsRandom, BernoulliAndDropout) {
   std::vector<int32_t> choices(1000);
   for (int idx = 0; idx < 1000; ++idx) probabilities[idx] = static_cast<float>(idx) / 999.0f;
   random_bernoulli(choices.data(), DType::Int32, 1000, probabilities.data(), stream);
-  for (int idx = 0; idx < 1000; ++idx) EXPECT_EQ(choices[idx], (word_of(stream, idx) >> 8) * 0x1p-24 < probabilities[idx]);
+  for (int idx = 0; idx < 1000; ++idx)
+    EXPECT_EQ(choices[idx], (word_of(stream, idx) >> 8) * 0x1p-24 < probabilities[idx]);
 }
 
 TEST(KernelsRandom, IntegersAndPermutations) {
@@ -214,9 +228,13 @@ TEST(KernelsRandom, SameBitsForAnyThreadCountAndSharding) {
   const Fill fills[] = {
       [](float* out, int64_t k, const RandomStream& s) { random_uniform(out, DType::Float32, k, -1, 1, s); },
       [](float* out, int64_t k, const RandomStream& s) { random_normal(out, DType::Float32, k, 0, 1, s); },
-      [](float* out, int64_t k, const RandomStream& s) { random_truncated_normal(out, DType::Float32, k, 0, 1, -2, 2, s); },
+      [](float* out, int64_t k, const RandomStream& s) {
+        random_truncated_normal(out, DType::Float32, k, 0, 1, -2, 2, s);
+      },
       [](float* out, int64_t k, const RandomStream& s) { random_exponential(out, DType::Float32, k, 1, s); },
-      [&](float* out, int64_t k, const RandomStream& s) { dropout(out, nullptr, ones.data(), DType::Float32, k, 0.7, s); },
+      [&](float* out, int64_t k, const RandomStream& s) {
+        dropout(out, nullptr, ones.data(), DType::Float32, k, 0.7, s);
+      },
   };
   for (const Fill& fill : fills) {
     std::vector<float> whole(n), parts(n);

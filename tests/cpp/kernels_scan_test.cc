@@ -1,15 +1,14 @@
 // Running sums, products and extrema against plain loops.
-#include "morel/kernels/scan.h"
-
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <complex>
 #include <random>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
+#include "morel/kernels/scan.h"
 
 namespace morel::kernels {
 namespace {
@@ -49,7 +48,8 @@ void check_sums(int64_t outer, int64_t n, int64_t inner) {
 }
 
 TEST(KernelsScan, SumsAndProducts) {
-  for (const auto& [outer, n, inner] : std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {3, 17, 1}, {2, 15, 200}, {2, 0, 3}, {1, 100000, 1}, {2, 40000, 3}}) {
+  for (const auto& [outer, n, inner] : std::vector<std::array<int64_t, 3>>{
+           {1, 1, 1}, {3, 17, 1}, {2, 15, 200}, {2, 0, 3}, {1, 100000, 1}, {2, 40000, 3}}) {
     check_sums<float>(outer, n, inner);
     check_sums<double>(outer, n, inner);
     check_sums<int32_t>(outer, n, inner);
@@ -63,7 +63,8 @@ TEST(KernelsScan, RoundsOncePerElement) {
   const std::vector<float> input(n, 0.1f);
   std::vector<float> out(n);
   cumsum(out.data(), input.data(), {DType::Float32, 1, n, 1}, {});
-  for (int64_t idx = 0; idx < n; ++idx) ASSERT_NEAR(out[idx], 0.1f * static_cast<double>(idx + 1), 1e-7 * static_cast<double>(idx + 1));
+  for (int64_t idx = 0; idx < n; ++idx)
+    ASSERT_NEAR(out[idx], 0.1f * static_cast<double>(idx + 1), 1e-7 * static_cast<double>(idx + 1));
   const std::vector<Float16> halves(4000, to_float16(0.25f));
   std::vector<Float16> sums(4000);
   cumsum(sums.data(), halves.data(), {DType::Float16, 1, 4000, 1}, {});

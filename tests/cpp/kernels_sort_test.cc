@@ -1,8 +1,4 @@
 // Sorting, selection and search against the standard library on wide copies.
-#include "morel/kernels/sort.h"
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -12,8 +8,11 @@
 #include <random>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
+#include "morel/kernels/sort.h"
 
 namespace morel::kernels {
 namespace {
@@ -170,7 +169,8 @@ TEST(KernelsSort, Searchsorted) {
       const int64_t rows = is_shared ? 1 : outer;
       sort(sequences.data(), {DType::Float64, rows, n, 1}, false, nullptr, sorter.data());
       shuffled = sequences;
-      for (int64_t row = 0; row < rows; ++row) std::sort(sequences.begin() + row * n, sequences.begin() + (row + 1) * n);
+      for (int64_t row = 0; row < rows; ++row)
+        std::sort(sequences.begin() + row * n, sequences.begin() + (row + 1) * n);
       for (const bool right : {false, true}) {
         const SearchShape shape{DType::Float64, outer, n, m, is_shared};
         searchsorted(sequences.data(), values.data(), shape, right, nullptr, out.data());
@@ -178,7 +178,8 @@ TEST(KernelsSort, Searchsorted) {
         EXPECT_EQ(out, by_sorter);
         for (int64_t idx = 0; idx < outer * m; ++idx) {
           const auto first = sequences.begin() + (is_shared ? 0 : idx / m * n);
-          const auto place = right ? std::upper_bound(first, first + n, values[idx], less) : std::lower_bound(first, first + n, values[idx], less);
+          const auto place = right ? std::upper_bound(first, first + n, values[idx], less)
+                                   : std::lower_bound(first, first + n, values[idx], less);
           ASSERT_EQ(out[idx], place - first);
         }
       }

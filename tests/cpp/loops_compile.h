@@ -46,8 +46,9 @@ inline bool has_c_compiler() { return std::system((c_compiler() + " --version > 
 class Compiled {
  public:
   Compiled(const std::vector<Program>& programs, const IsaFlags& isa) {
-    const std::filesystem::path folder =
-        std::filesystem::temp_directory_path() / ("morel_loops_" + std::to_string(getpid()) + "_" + isa.name);
+    static int count = 0;  // the loader knows a library by its path, so each needs its own
+    const std::filesystem::path folder = std::filesystem::temp_directory_path() /
+                                         ("morel_loops_" + std::to_string(getpid()) + "_" + std::to_string(count++) + "_" + isa.name);
     std::filesystem::create_directories(folder);
     std::ofstream source(folder / "loops.c");
     source << codegen::c_prelude();

@@ -62,6 +62,19 @@ TEST(Activation, Softmax) {
   EXPECT_EQ(one("softmax", {Tensor::empty({0, 3}, DType::Float32)}).size(), 0);
   EXPECT_EQ(one("softmax", {Tensor::empty({3, 0}, DType::Float32)}).size(), 0);
   expect_near(one("softmax", {tensor({}, {7}), 0}), {1});
+  // Rows side by side: other memory orders, short rows, several outer axes, halves.
+  for (const Shape& shape : {Shape{40, 50}, Shape{9, 40, 50}, Shape{200, 3}, Shape{3, 2000}, Shape{5, 6, 7, 8}, Shape{2, 300, 70}}) {
+    const Tensor y = sample(shape);
+    for (int64_t axis = 0; axis < y.rank(); ++axis) {
+      SCOPED_TRACE(to_string(shape) + " along " + std::to_string(axis));
+      const Tensor e = one("exp", {y});
+      const Tensor plain = one("true_divide", {e, one("sum", {e, axis, true})});
+      expect_same(one("softmax", {y, axis}), plain);
+      const int64_t last = y.rank() - 1;
+      expect_same(one("softmax", {one("swapaxes", {y, 0, last}), last - axis == last ? last : axis == last ? 0 : axis}), one("swapaxes", {plain, 0, last}));
+      expect_same(one("softmax", {one("cast", {y, DType::BFloat16}), axis}), one("cast", {plain, DType::BFloat16}), 0.02);
+    }
+  }
   const Tensor large = sample({700, 300});
   expect_near(one("sum", {one("softmax", {large}), 1}), std::vector<double>(700, 1.0));
 }

@@ -1,12 +1,12 @@
 #include "morel/kernels/pool.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
 #include <random>
 #include <type_traits>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
@@ -103,16 +103,18 @@ void expect_equal(const Array& actual, const Array& expected, double allowed, co
   int wrong = 0;
   expected.each([&](auto... at) {
     const double a = actual.get(at...), e = expected.get(at...);
-    if (std::abs(a - e) > allowed * std::max(1.0, std::abs(e)) && wrong++ < 3) ADD_FAILURE() << what << ": " << a << " not " << e;
+    if (std::abs(a - e) > allowed * std::max(1.0, std::abs(e)) && wrong++ < 3)
+      ADD_FAILURE() << what << ": " << a << " not " << e;
   });
 }
 
 void check(Case c, DType dtype, Layout layout, DType index_dtype) {
-  SCOPED_TRACE(testing::Message() << info(dtype).name << " layout " << static_cast<int>(layout) << " input " << c.n << ","
-                                  << c.channels << "," << c.height << "," << c.width << " kernel " << c.pool.kernel[0] << "x"
-                                  << c.pool.kernel[1] << " adaptive " << c.pool.adaptive);
+  SCOPED_TRACE(testing::Message() << info(dtype).name << " layout " << static_cast<int>(layout) << " input " << c.n
+                                  << "," << c.channels << "," << c.height << "," << c.width << " kernel "
+                                  << c.pool.kernel[0] << "x" << c.pool.kernel[1] << " adaptive " << c.pool.adaptive);
   c.pool.dtype = dtype;
-  const std::array<int64_t, 4> in_size{c.n, c.channels, c.height, c.width}, out_size{c.n, c.channels, c.out_height, c.out_width};
+  const std::array<int64_t, 4> in_size{c.n, c.channels, c.height, c.width},
+      out_size{c.n, c.channels, c.out_height, c.out_width};
   Array x(dtype, in_size, layout), dy(dtype, out_size, layout);
   x.fill(1);
   dy.fill(2);
@@ -193,7 +195,8 @@ TEST(PoolTest, AllLayoutsAndDtypes) {
 
 TEST(PoolTest, NanWinsAndInfinityIsKept) {
   for (Layout layout : {Layout::First, Layout::Last}) {
-    Array x(DType::Float32, {1, 3, 2, 64}, layout), y(DType::Float32, {1, 3, 1, 32}, layout), index(DType::Int32, {1, 3, 1, 32}, layout);
+    Array x(DType::Float32, {1, 3, 2, 64}, layout), y(DType::Float32, {1, 3, 1, 32}, layout),
+        index(DType::Int32, {1, 3, 1, 32}, layout);
     x.each([&](auto... at) { x.set(at..., -std::numeric_limits<double>::infinity()); });
     x.set(0, 1, 0, 5, std::nan(""));
     x.set(0, 1, 0, 4, 1e30);

@@ -1,4 +1,5 @@
 """`python -m morel script.py`, and the alias that lets `import mindspore` mean Morel."""
+
 import subprocess
 import sys
 
@@ -6,7 +7,9 @@ import pytest
 
 
 def run(*arguments, folder, check=True, **options):
-    done = subprocess.run([sys.executable, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=120, **options)
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=120, **options
+    )
     assert not check or done.returncode == 0, done.stderr
     return done
 
@@ -18,7 +21,9 @@ def script(folder, text, name="script.py"):
 
 
 def test_script_runs_as_a_program(tmp_path):
-    path = script(tmp_path, """
+    path = script(
+        tmp_path,
+        """
 import os, sys
 import helper
 import mindspore as ms
@@ -35,11 +40,17 @@ print(nn.Dense(3, 2)(Tensor([[1.0, 2.0, 3.0]], ms.float32)).shape)
 class Local: pass
 import pickle
 print(type(pickle.loads(pickle.dumps(Local()))) is Local)
-""")
+""",
+    )
     script(tmp_path, "from mindspore.nn import Cell\n", "helper.py")
     out = run("-m", "morel", path, "--lr", "0.1", "-m", folder=tmp_path.parent).stdout.splitlines()
-    assert out == [f"__main__ ['{path}', '--lr', '0.1', '-m'] script.py None None True", "True True True True True",
-                   "morel.nn morel.nn 2.8.0 mindspore", "(1, 2)", "True"]
+    assert out == [
+        f"__main__ ['{path}', '--lr', '0.1', '-m'] script.py None None True",
+        "True True True True True",
+        "morel.nn morel.nn 2.8.0 mindspore",
+        "(1, 2)",
+        "True",
+    ]
 
 
 def test_modules_run_too(tmp_path):
@@ -64,7 +75,12 @@ def test_ways_to_end(tmp_path):
     assert done.returncode == 1 and "SyntaxError" in done.stderr and "morel" not in done.stderr
     done = run("-m", "morel", tmp_path / "none.py", folder=tmp_path, check=False)
     assert done.returncode == 1 and "can't open file" in done.stderr
-    out = run("-m", "morel", script(tmp_path, """
+    out = run(
+        "-m",
+        "morel",
+        script(
+            tmp_path,
+            """
 import threading, time
 def late():
     time.sleep(0.2)
@@ -72,7 +88,10 @@ def late():
 answer = 42
 threading.Thread(target=late).start()
 print("end", flush=True)
-"""), folder=tmp_path).stdout
+""",
+        ),
+        folder=tmp_path,
+    ).stdout
     assert out == "end\nthread 42\n"
 
 
@@ -84,22 +103,32 @@ def test_command_line(tmp_path):
 
 
 def test_missing_names(tmp_path):
-    out = run("-m", "morel", script(tmp_path, """
+    out = run(
+        "-m",
+        "morel",
+        script(
+            tmp_path,
+            """
 import mindspore
 for statement in ("import mindspore.nothing", "from mindspore import nothing", "from mindspore.nn import Nothing"):
     try:
         exec(statement)
     except ImportError as error:
         print(type(error).__name__, error)
-"""), folder=tmp_path).stdout.splitlines()
+""",
+        ),
+        folder=tmp_path,
+    ).stdout.splitlines()
     assert out[0] == "ModuleNotFoundError No module named 'mindspore.nothing'"
     assert out[1].startswith("ImportError cannot import name 'nothing' from 'mindspore'")
     assert out[2].startswith("ImportError cannot import name 'Nothing' from 'morel.nn'")
 
 
 def test_nothing_happens_silently(tmp_path):
-    code = ("import sys, morel\nprint('mindspore' in sys.modules, any('morel' in type(f).__module__ for f in sys.meta_path))\n"
-            "import morel.alias, mindspore\nprint(mindspore.Tensor is morel.Tensor)")
+    code = (
+        "import sys, morel\nprint('mindspore' in sys.modules, any('morel' in type(f).__module__ for f in sys.meta_path))\n"
+        "import morel.alias, mindspore\nprint(mindspore.Tensor is morel.Tensor)"
+    )
     assert run("-c", code, folder=tmp_path).stdout == "False False\nTrue\n"
 
 
@@ -108,7 +137,9 @@ def test_the_real_one_is_not_replaced_when_it_is_there_already(tmp_path):
     code = "import mindspore\nimport morel.alias"
     done = run("-c", code, folder=tmp_path, check=False)
     assert "ImportError: mindspore has been imported already" in done.stderr
-    code = "import morel.alias, mindspore, morel; print(mindspore.Tensor is morel.Tensor)"  # but it hides one on the path
+    code = (
+        "import morel.alias, mindspore, morel; print(mindspore.Tensor is morel.Tensor)"  # but it hides one on the path
+    )
     assert run("-c", code, folder=tmp_path).stdout == "True\n"
 
 
@@ -120,7 +151,9 @@ def test_pytest_plugin(tmp_path):
 
 @pytest.mark.parametrize("method", ["fork"])
 def test_worker_processes_inherit_the_alias(tmp_path, method):
-    path = script(tmp_path, f"""
+    path = script(
+        tmp_path,
+        f"""
 import multiprocessing
 def work(x):
     import mindspore.ops as ops, mindspore as ms
@@ -128,7 +161,8 @@ def work(x):
 if __name__ == "__main__":
     with multiprocessing.get_context("{method}").Pool(2) as pool:
         print(pool.map(work, [1.0, 2.0]))
-""")
+""",
+    )
     assert run("-m", "morel", path, folder=tmp_path).stdout == "[2.0, 3.0]\n"
 
 

@@ -1,4 +1,5 @@
 """Checkpoints: layouts, round trips, damaged files, a full disk, background saves, loading into networks."""
+
 import os
 import resource
 import signal
@@ -18,9 +19,25 @@ MINDSPORE_FILE = bytes.fromhex(
     "0a2c0a01771227080208031207466c6f617433321a18000000000000803f0000004000004040000080400000a0400a140a0173120f1207466c6f61"
     "7433321a04000040400a1a0a0565706f636812111205496e7436341a0803000000000000000a150a026c72120f1207466c6f617433321a040ad723"
     "3c0a110a04666c616712091204426f6f6c1a01010a1d0a046e616d651215080012037374721a0c6100000062000000630000006372635f6e756d00"
-    "0000000000625e65e6")
-DTYPES = ["bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
-          "float64", "complex64", "complex128"]
+    "0000000000625e65e6"
+)
+DTYPES = [
+    "bool_",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 
 
 def entries():
@@ -44,9 +61,15 @@ def test_reads_a_file_of_mindspore(tmp_path):
 
 def test_writes_the_bytes_that_mindspore_writes(tmp_path):
     path = str(tmp_path / "a.ckpt")
-    ms.save_checkpoint([{"name": "w", "data": Tensor(np.arange(6).reshape(2, 3), ms.float32)},
-                        {"name": "s", "data": Tensor(3.0, ms.float32)}], path,
-                       append_dict={"epoch": 3, "lr": 0.01, "flag": True, "name": "abc"}, crc_check=True)
+    ms.save_checkpoint(
+        [
+            {"name": "w", "data": Tensor(np.arange(6).reshape(2, 3), ms.float32)},
+            {"name": "s", "data": Tensor(3.0, ms.float32)},
+        ],
+        path,
+        append_dict={"epoch": 3, "lr": 0.01, "flag": True, "name": "abc"},
+        crc_check=True,
+    )
     assert open(path, "rb").read() == MINDSPORE_FILE
 
 
@@ -112,12 +135,20 @@ def test_crc(tmp_path):
 def test_arguments_of_save(tmp_path):
     net = nn.Dense(3, 2)
     path = str(tmp_path / "net.ckpt")
-    for error, arguments in [(TypeError, dict(save_obj=3)), (TypeError, dict(ckpt_file_name=3)), (ValueError, dict(format="onnx")),
-                             (TypeError, dict(save_obj=[Tensor(1.0)])), (TypeError, dict(save_obj=[{"name": "a"}])),
-                             (TypeError, dict(append_dict=3)), (TypeError, dict(append_dict={"a": [1]})),
-                             (TypeError, dict(foo=1)), (ValueError, dict(async_save="x")), (TypeError, dict(crc_check=1)),
-                             (NotImplementedError, dict(enc_key=b"0123456789abcdef")),
-                             (FileNotFoundError, dict(ckpt_file_name=str(tmp_path / "none" / "a.ckpt")))]:
+    for error, arguments in [
+        (TypeError, dict(save_obj=3)),
+        (TypeError, dict(ckpt_file_name=3)),
+        (ValueError, dict(format="onnx")),
+        (TypeError, dict(save_obj=[Tensor(1.0)])),
+        (TypeError, dict(save_obj=[{"name": "a"}])),
+        (TypeError, dict(append_dict=3)),
+        (TypeError, dict(append_dict={"a": [1]})),
+        (TypeError, dict(foo=1)),
+        (ValueError, dict(async_save="x")),
+        (TypeError, dict(crc_check=1)),
+        (NotImplementedError, dict(enc_key=b"0123456789abcdef")),
+        (FileNotFoundError, dict(ckpt_file_name=str(tmp_path / "none" / "a.ckpt"))),
+    ]:
         with pytest.raises(error):
             ms.save_checkpoint(**{"save_obj": net, "ckpt_file_name": path, **arguments})
     assert os.listdir(tmp_path) == []
@@ -128,10 +159,16 @@ def test_arguments_of_save(tmp_path):
 def test_arguments_of_load(tmp_path):
     path = str(tmp_path / "net.ckpt")
     ms.save_checkpoint(nn.Dense(3, 2), path)
-    for error, arguments in [(ValueError, dict(ckpt_file_name=str(tmp_path / "none.ckpt"))), (TypeError, dict(ckpt_file_name=3)),
-                             (ValueError, dict(ckpt_file_name=str(tmp_path / "a.txt"))), (TypeError, dict(net=3)),
-                             (ValueError, dict(specify_prefix="zz")), (TypeError, dict(filter_prefix=3)),
-                             (ValueError, dict(format="onnx")), (NotImplementedError, dict(dec_key=b"0" * 16))]:
+    for error, arguments in [
+        (ValueError, dict(ckpt_file_name=str(tmp_path / "none.ckpt"))),
+        (TypeError, dict(ckpt_file_name=3)),
+        (ValueError, dict(ckpt_file_name=str(tmp_path / "a.txt"))),
+        (TypeError, dict(net=3)),
+        (ValueError, dict(specify_prefix="zz")),
+        (TypeError, dict(filter_prefix=3)),
+        (ValueError, dict(format="onnx")),
+        (NotImplementedError, dict(dec_key=b"0" * 16)),
+    ]:
         with pytest.raises(error):
             ms.load_checkpoint(**{"ckpt_file_name": path, **arguments})
     assert list(ms.load_checkpoint(path, filter_prefix="w")) == ["bias"]
@@ -154,8 +191,13 @@ def test_load_into_net(tmp_path):
         assert ms.load_param_into_net(target, half) == (["bias"], ["more"])
     assert target.weight.dtype == ms.float32 and not values(target.weight)[0][0]
     with pytest.warns(UserWarning, match="remove parameter prefix name: a"):
-        ms.load_param_into_net(target, {"a.weight": Parameter(Tensor(np.ones((2, 3), np.float32))),
-                                        "a.bias": Parameter(Tensor(np.ones(2, np.float32)))})
+        ms.load_param_into_net(
+            target,
+            {
+                "a.weight": Parameter(Tensor(np.ones((2, 3), np.float32))),
+                "a.bias": Parameter(Tensor(np.ones(2, np.float32))),
+            },
+        )
     assert values(target.bias) == [1.0, 1.0]
 
 
@@ -180,6 +222,7 @@ def test_background_save_keeps_the_values_of_its_moment(tmp_path):
     ms.save_checkpoint(net, str(tmp_path / "a.ckpt"), async_save=True)
     net.weight.fill_(7)
     from morel.train.serialization import wait_for_saves
+
     wait_for_saves()
     assert not ms.async_ckpt_thread_status()
     assert values(ms.load_checkpoint(str(tmp_path / "a.ckpt"))["weight"]) == before
@@ -261,4 +304,7 @@ def test_exchange_with_mindspore(tmp_path):
     for format in ("ckpt", "safetensors"):
         loaded = ms.load_checkpoint(str(tmp_path / f"theirs.{format}"), format=format)
         assert set(loaded) == set(saved)
-        assert all(values(loaded[name]) == values(tensor) and loaded[name].dtype == tensor.dtype for name, tensor in saved.items())
+        assert all(
+            values(loaded[name]) == values(tensor) and loaded[name].dtype == tensor.dtype
+            for name, tensor in saved.items()
+        )

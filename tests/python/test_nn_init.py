@@ -14,6 +14,11 @@ SHAPE = (200, 30, 3, 3)
 FAN_IN, FAN_OUT = 30 * 9, 200 * 9
 
 
+@pytest.fixture(autouse=True)
+def fixed_seed():
+    ms.set_seed(7)
+
+
 def values(init, shape=SHAPE, dtype=ms.float32):
     return initializer(init, shape, dtype).asnumpy()
 

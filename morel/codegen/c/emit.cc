@@ -81,9 +81,11 @@ class Emitter {
     out_ << "  enum { pad = " << pad_ << " };\n  const int64_t n = a->n;\n";
     declare_params();
     declare_buffers();
+    const std::string head = out_.str();
+    out_.str("");
     columns() ? emit_columns() : emit_rows();
     out_ << "}\n";
-    return out_.str();
+    return head + constants_.str() + out_.str();
   }
 
  private:
@@ -207,7 +209,9 @@ class Emitter {
     const DType dtype = statement.value.dtype();
     out_ << indent_ << "  MOREL_ARRAY " << c_storage_type(dtype) << " g" << statement.target << "[32];\n";
     if (is_arg(statement.reduce)) out_ << indent_ << "  MOREL_ARRAY int64_t k" << statement.target << "[32];\n";
-    out_ << indent_ << "  for (int l = 0; l < 32; ++l) g" << statement.target << "[l] = " << identity(statement.reduce, dtype)
+    out_ << indent_ << "  " << c_storage_type(dtype) << " start" << statement.target << " = " << identity(statement.reduce, dtype)
+         << ";\n" << indent_ << "  MOREL_HIDE(start" << statement.target << ");\n";
+    out_ << indent_ << "  for (int l = 0; l < 32; ++l) g" << statement.target << "[l] = start" << statement.target
          << (is_arg(statement.reduce) ? ", k" + std::to_string(statement.target) + "[l] = -1" : "") << ";\n";
   }
 
@@ -272,7 +276,7 @@ class Emitter {
     out_ << in << "const int64_t limit = " << pass_limit(statements) << ";\n";
     out_ << in << "for (int64_t " << j << " = " << begin << ", m; " << j << " < " << end << "; " << j << " += m) {\n";
     out_ << deep << "m = morel_chunk(" << end << " - " << j << ", limit, pad);\n";
-    out_ << deep << "const int64_t padded = (m + (pad - 1)) & -(int64_t)pad;\n";
+    out_ << deep << "const int64_t padded = morel_padded(m, pad);\n";
     open_blocks(deep);
     if (has_rare_) {
       out_ << deep << "int rare = 0;\n" << deep << "MOREL_INDEPENDENT\n" << loop << search << deep << "}\n";
@@ -445,13 +449,37 @@ class Emitter {
       value = text(x->args[0]) + " ? " + c_operation(*x->args[1].get(), operand) + " : " + text(x->args[2]);
     } else {
       std::vector<std::string> args;
-      for (const Expr& arg : x->args) args.push_back(text(arg));
-      value = c_operation(*x.get(), args);
+      for (const Expr& arg : x->args) args.push_back(hidden(x, arg) ? hide(arg) : text(arg));
+      value = limit_text(*x.get(), args);
+      if (value.empty()) value = c_operation(*x.get(), args);
     }
     const std::string name = (inside ? "v" : "u") + std::to_string(names.size());
     (inside ? body_ : uniform_) << (inside ? inner_ : indent_ + "  ") << "const " << c_type(x.dtype()) << " " << name << " = " << value
                                 << ";\n";
     return names[x.get()] = name;
+  }
+
+  // Constants of float selections and comparisons (see MOREL_HIDE).
+  static bool hidden(const Expr& x, const Expr& arg) {
+    const bool selection = x->op == ScalarOp::Select || x->op == ScalarOp::Min || x->op == ScalarOp::Max;
+    const bool comparison = x->op >= ScalarOp::Eq && x->op <= ScalarOp::Ge;
+    return arg->op == ScalarOp::Const && is_float(arg.dtype()) && (selection || comparison);
+  }
+  std::string hide(const Expr& x) {
+    auto [it, fresh] = hidden_.emplace(x.get(), "h" + std::to_string(hidden_.size()));
+    if (fresh) {
+      constants_ << "  " << c_type(x.dtype()) << " " << it->second << " = " << c_literal(x->value, x.dtype()) << ";\n  MOREL_HIDE("
+                 << it->second << ");\n";
+    }
+    return it->second;
+  }
+
+  // min and max with a constant that is not NaN: one instruction.
+  static std::string limit_text(const ExprNode& node, const std::vector<std::string>& args) {
+    if ((node.op != ScalarOp::Min && node.op != ScalarOp::Max) || !is_float(node.dtype)) return "";
+    const Expr& limit = node.args[1];
+    if (limit->op != ScalarOp::Const || limit->value != limit->value) return "";
+    return args[1] + (node.op == ScalarOp::Min ? " < " : " > ") + args[0] + " ? " + args[1] + " : " + args[0];
   }
 
   std::string leaf(const Expr& x) {
@@ -486,7 +514,8 @@ class Emitter {
   std::map<int64_t, const Statement*> reductions_;
   std::vector<bool> passing_;
   int64_t pad_ = 32;
-  std::ostringstream out_;
+  std::ostringstream out_, constants_;
+  std::unordered_map<const ExprNode*, std::string> hidden_;
   std::string indent_ = "  ";
   // The pass that is being written.
   bool once_ = false;

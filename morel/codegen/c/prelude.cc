@@ -10,7 +10,7 @@ constexpr std::string_view basics = R"C(#include <complex.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#if defined(__F16C__)
+#if defined(__F16C__) || defined(__AVX512BW__)
 #include <immintrin.h>
 #endif
 
@@ -26,6 +26,9 @@ typedef struct {
 #define MOREL_SHARED static __attribute__((noinline, unused))
 #define MOREL_ARRAY __attribute__((aligned(64)))
 #define MOREL_BLOCK 1024
+/* Keeps a constant out of the compiler's sight: with a visible one GCC 12 moves arithmetic across selections, which then are
+   no longer single instructions (minps, maxps), and clears small arrays by `rep stos`. */
+#define MOREL_HIDE(x) __asm__("" : "+m"(x))
 #if defined(__clang__)
 #define MOREL_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -56,6 +59,12 @@ MOREL_INLINE int64_t morel_chunk(int64_t left, int64_t limit, int64_t pad) {
   if (left < pad) return left;
   left &= -pad;
   return left < limit ? left : limit;
+}
+/* m >= 1 rounded up to whole vectors; knowing that it is no zero spares the compiler a remainder loop. */
+MOREL_INLINE int64_t morel_padded(int64_t m, int64_t pad) {
+  const int64_t padded = (m + (pad - 1)) & -pad;
+  if (padded <= 0) __builtin_unreachable();
+  return padded;
 }
 MOREL_INLINE int64_t morel_block_count(int64_t n) { return n < MOREL_BLOCK ? n : MOREL_BLOCK; }
 )C";
@@ -178,8 +187,14 @@ MOREL_UNSIGNED(u64, uint64_t, uint64_t, 64)
 
 constexpr std::string_view floats = R"C(
 #define MOREL_FLOAT(t, T, s)                                                                              \
-  MOREL_INLINE T morel_min_##t(T x, T y) { return (x < y) | (x != x) ? x : y; }                           \
-  MOREL_INLINE T morel_max_##t(T x, T y) { return (x > y) | (x != x) ? x : y; }                           \
+  MOREL_INLINE T morel_min_##t(T x, T y) {                                                                \
+    const T least = y < x ? y : x;                                                                        \
+    return y != y ? y : least;                                                                            \
+  }                                                                                                       \
+  MOREL_INLINE T morel_max_##t(T x, T y) {                                                                \
+    const T most = y > x ? y : x;                                                                         \
+    return y != y ? y : most;                                                                             \
+  }                                                                                                       \
   MOREL_INLINE T morel_mod_##t(T x, T y) {                                                                \
     const T rest = fmod##s(x, y);                                                                         \
     return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;                                          \
@@ -196,12 +211,37 @@ MOREL_INLINE uint64_t morel_to_u64(double x) {
 constexpr std::string_view copies = R"C(
 /* Elements of any stride to and from a contiguous block; the block is padded with zeros to whole vectors. */
 typedef struct { uint64_t part[2]; } morel_16;
+/* `size` bytes and zeros up to `padded`; the last few by masked instructions where there are any. */
+MOREL_INLINE void morel_copy_bytes(void* to, const char* from, int64_t size, int64_t padded) {
+#if defined(__AVX512BW__)
+  int64_t i = 0;
+  for (; i + 64 <= size; i += 64) _mm512_storeu_si512((char*)to + i, _mm512_loadu_si512(from + i));
+  for (; i < padded; i += 64) {
+    const __mmask64 mask = i < size ? ~0ull >> (64 - (size - i)) : 0;
+    _mm512_storeu_si512((char*)to + i, _mm512_maskz_loadu_epi8(mask, from + i));
+  }
+#else
+  memcpy(to, from, (size_t)size);
+  if (padded > size) memset((char*)to + size, 0, (size_t)(padded - size));
+#endif
+}
+MOREL_INLINE void morel_save_bytes(char* to, const char* from, int64_t size) {
+#if defined(__AVX512BW__)
+  int64_t i = 0;
+  for (; i + 64 <= size; i += 64) _mm512_storeu_si512(to + i, _mm512_loadu_si512(from + i));
+  if (i < size) _mm512_mask_storeu_epi8(to + i, ~0ull >> (64 - (size - i)), _mm512_loadu_si512(from + i));
+#else
+  memcpy(to, from, (size_t)size);
+#endif
+}
 #define MOREL_COPY(size, T)                                                                                           \
   MOREL_SHARED void* morel_load_##size(void* to, const char* from, int64_t stride, int64_t m, int64_t padded) {       \
     T* target = (T*)to;                                                                                               \
     if (stride == size) {                                                                                             \
-      memcpy(to, from, (size_t)(m * size));                                                                           \
-    } else if (stride == 0 && m > 0) {                                                                                \
+      morel_copy_bytes(to, from, m * size, padded * size);                                                            \
+      return to;                                                                                                      \
+    }                                                                                                                 \
+    if (stride == 0 && m > 0) {                                                                                       \
       const T value = *(const T*)from;                                                                                \
       for (int64_t i = 0; i < m; ++i) target[i] = value;                                                              \
     } else {                                                                                                          \
@@ -213,7 +253,7 @@ typedef struct { uint64_t part[2]; } morel_16;
   MOREL_SHARED void morel_save_##size(char* to, int64_t stride, const void* from, int64_t m) {                        \
     const T* source = (const T*)from;                                                                                 \
     if (stride == size) {                                                                                             \
-      memcpy(to, from, (size_t)(m * size));                                                                           \
+      morel_save_bytes(to, (const char*)from, m * size);                                                              \
     } else {                                                                                                          \
       for (int64_t i = 0; i < m; ++i) *(T*)(to + i * stride) = source[i];                                             \
     }                                                                                                                 \
@@ -247,8 +287,9 @@ constexpr std::string_view reductions = R"C(
   MOREL_SHARED void morel_reduce_##name(T* restrict row, const T* restrict x, int64_t m) {    \
     const int64_t whole = m & -32;                                                            \
     if (whole) {                                                                              \
-      T lane[32];                                                                             \
-      for (int l = 0; l < 32; ++l) lane[l] = identity;                                        \
+      T lane[32], start = identity;                                                           \
+      MOREL_HIDE(start);                                                                      \
+      for (int l = 0; l < 32; ++l) lane[l] = start;                                           \
       for (int64_t i = 0; i < whole; i += 32) {                                               \
         for (int l = 0; l < 32; ++l) lane[l] = combine(lane[l], x[i + l]);                    \
       }                                                                                       \
@@ -265,9 +306,11 @@ constexpr std::string_view reductions = R"C(
   MOREL_SHARED void morel_reduce_##name(T* restrict row, const T* restrict x, int64_t m) {    \
     const int64_t whole = m & -32;                                                            \
     if (whole) {                                                                              \
-      T lane[32];                                                                             \
-      I nan[32];                                                                              \
-      for (int l = 0; l < 32; ++l) lane[l] = identity, nan[l] = 0;                            \
+      T lane[32], start = identity;                                                           \
+      I nan[32], none = 0;                                                                    \
+      MOREL_HIDE(start);                                                                      \
+      MOREL_HIDE(none);                                                                       \
+      for (int l = 0; l < 32; ++l) lane[l] = start, nan[l] = none;                            \
       for (int64_t i = 0; i < whole; i += 32) {                                               \
         for (int l = 0; l < 32; ++l) {                                                        \
           const T value = x[i + l];                                                           \

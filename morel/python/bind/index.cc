@@ -61,7 +61,7 @@ class Parser {
       add_slice(item);
     } else if (is_tensor(item)) {
       add_tensor(Tensor(unwrap(item)));
-    } else if (PyIndex_Check(item)) {
+    } else if (PyIndex_Check(item) && !PyObject_HasAttrString(item, "__len__")) {
       add_integer(item);
     } else {
       add_array(item);

@@ -27,6 +27,7 @@ struct OpCallable {
   const OpDef* op;
   bool in_place;
   std::string* name;
+  std::string* spec;
   std::vector<Parameter>* parameters;
   std::vector<std::pair<int, Value>>* fixed;  // schema arguments that the public name sets itself
   Py_ssize_t positional;                      // parameters before the keyword-only ones
@@ -136,6 +137,7 @@ void callable_dealloc(PyObject* object) {
   delete self->parameters;
   delete self->fixed;
   delete self->name;
+  delete self->spec;
   Py_XDECREF(self->doc);
   Py_XDECREF(self->dict);
   PyTypeObject* type = Py_TYPE(object);
@@ -177,6 +179,20 @@ PyObject* callable_doc(PyObject* object, void*) {
   return PyUnicode_FromStringAndSize(self->op->doc.data(), static_cast<Py_ssize_t>(self->op->doc.size()));
 }
 
+// Operators are immutable: a copy is the operator itself, a pickle makes it again.
+PyObject* callable_copy(PyObject* self, PyObject*) { return Py_NewRef(self); }
+PyObject* callable_reduce(PyObject* object, PyObject*) {
+  const auto* self = reinterpret_cast<OpCallable*>(object);
+  PyObject* module = PyImport_ImportModule("morel._core");
+  PyObject* maker = module ? PyObject_GetAttrString(module, "make_operator") : nullptr;
+  Py_XDECREF(module);
+  if (!maker) return nullptr;
+  return Py_BuildValue("N(ssO)", maker, self->name->c_str(), self->spec->c_str(), self->in_place ? Py_True : Py_False);
+}
+PyMethodDef callable_methods[] = {{"__copy__", callable_copy, METH_NOARGS, nullptr},
+                                  {"__deepcopy__", callable_copy, METH_O, nullptr},
+                                  {"__reduce__", callable_reduce, METH_NOARGS, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef callable_getset[] = {{"__name__", callable_name, nullptr, nullptr, nullptr},
                                  {"__qualname__", callable_name, nullptr, nullptr, nullptr},
                                  {"op", callable_op, nullptr, "name of the operator", nullptr},
@@ -191,6 +207,7 @@ PyType_Slot callable_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(callable
                                 {Py_tp_descr_get, reinterpret_cast<void*>(callable_get)},
                                 {Py_tp_repr, reinterpret_cast<void*>(callable_repr)},
                                 {Py_tp_getset, callable_getset},
+                                {Py_tp_methods, callable_methods},
                                 {Py_tp_members, callable_members},
                                 {0, nullptr}};
 PyType_Spec callable_spec = {"morel._core.Operator", sizeof(OpCallable), 0,
@@ -254,6 +271,7 @@ nb::object make_operator(std::string_view name, std::string_view spec, bool in_p
   self->op = &op;
   self->in_place = in_place || op.has(kInPlace);
   self->name = new std::string(name);
+  self->spec = new std::string(spec);
   self->fixed = new std::vector<std::pair<int, Value>>;
   const bool plain = open == std::string_view::npos;
   self->parameters = new std::vector<Parameter>;

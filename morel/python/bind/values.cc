@@ -248,7 +248,7 @@ void bind_dtypes(nb::module_& module) {
       .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); })
       .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
       .def("__reduce__", [](const PyDType& self) {
-        return nb::make_tuple(nb::module_::import_("morel._core").attr("dtype_named"), nb::make_tuple(std::string(info(self.dtype).name)));
+        return nb::make_tuple(nb::module_::import_("morel.common.dtype").attr("named"), nb::make_tuple(std::string(info(self.dtype).name)));
       })
       .def_prop_ro("itemsize", [](const PyDType& self) { return size_of(self.dtype); })
       .def_prop_ro("is_floating_point", [](const PyDType& self) { return is_float(self.dtype); })

@@ -2,6 +2,7 @@
 
 The script runs as ``python script.py`` would run it, except that ``import mindspore`` gives Morel.
 """
+
 import io
 import os
 import sys
@@ -23,12 +24,18 @@ def _script(path):
     except OSError as error:
         sys.exit(f"python -m morel: can't open file '{path}': [Errno {error.errno}] {error.strerror}")
     sys.path[0] = os.path.dirname(os.path.abspath(path))
-    return lambda: compile(source, path, "exec"), {"__file__": path, "__cached__": None, "__package__": None, "__spec__": None}
+    return lambda: compile(source, path, "exec"), {
+        "__file__": path,
+        "__cached__": None,
+        "__package__": None,
+        "__spec__": None,
+    }
 
 
 def _module(name):
     """(function that gives the code, namespace) of a module that is run with -m."""
     import importlib.util
+
     sys.path[0] = os.getcwd()
     spec = importlib.util.find_spec(name)
     if spec is not None and spec.submodule_search_locations is not None:
@@ -48,6 +55,7 @@ def _run(get_code, names):
     try:
         code = get_code()
     except SyntaxError as error:
+        error.__traceback__ = None
         sys.excepthook(type(error), error, None)
         sys.exit(1)
     try:
@@ -69,9 +77,11 @@ def main(arguments):
         return 0 if arguments else 2
     if arguments[0] == "--version":
         import morel
+
         print(f"morel {morel.__version__}")
         return 0
     from morel import alias  # noqa: F401 - from here on, mindspore is Morel
+
     if arguments[0] == "-m" and len(arguments) > 1:
         sys.argv = arguments[1:]
         code, names = _module(arguments[1])

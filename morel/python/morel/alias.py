@@ -2,6 +2,7 @@
 
 `python -m morel script.py` uses it; so may tests (``pytest -p morel.alias``). Nothing else imports it.
 """
+
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -22,7 +23,7 @@ _MOVED = {
 
 
 def _home(name):
-    return _MOVED.get(name) or "morel" + name[len(_NAME):]
+    return _MOVED.get(name) or "morel" + name[len(_NAME) :]
 
 
 class _Root(types.ModuleType):

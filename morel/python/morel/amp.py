@@ -1,14 +1,33 @@
 """Mixed precision for training loops of one's own: loss scalers, checks for overflow."""
+
 from morel import _core
 from morel.common import dtype as mstype
 from morel.common.parameter import Parameter
-from morel.train.amp import (auto_mixed_precision, build_train_network, custom_mixed_precision, get_black_list,
-                             get_white_list)
+from morel.train.amp import (
+    auto_mixed_precision,
+    build_train_network,
+    custom_mixed_precision,
+    get_black_list,
+    get_white_list,
+)
 from morel.train.loss_scale_manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
 
-__all__ = ["DynamicLossScaleManager", "LossScaleManager", "FixedLossScaleManager", "build_train_network",
-           "DynamicLossScaler", "StaticLossScaler", "LossScaler", "auto_mixed_precision", "all_finite",
-           "custom_mixed_precision", "get_black_list", "get_white_list", "init_status", "is_finite"]
+__all__ = [
+    "DynamicLossScaleManager",
+    "LossScaleManager",
+    "FixedLossScaleManager",
+    "build_train_network",
+    "DynamicLossScaler",
+    "StaticLossScaler",
+    "LossScaler",
+    "auto_mixed_precision",
+    "all_finite",
+    "custom_mixed_precision",
+    "get_black_list",
+    "get_white_list",
+    "init_status",
+    "is_finite",
+]
 
 
 def _map(inputs, function):
@@ -28,6 +47,7 @@ def all_finite(inputs):
         Tensor, a bool.
     """
     from morel import ops
+
     tensors = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
     for tensor in tensors:
         if isinstance(tensor, (tuple, list)):
@@ -43,12 +63,14 @@ def all_finite(inputs):
 
 def _core_bool(value):
     from morel import Tensor
+
     return Tensor(value, mstype.bool_)
 
 
 def init_status():
     """Kept for scripts: overflow is found in the gradients themselves."""
     from morel import Tensor
+
     return Tensor([0] * 8, mstype.int32)
 
 
@@ -82,8 +104,10 @@ class StaticLossScaler(LossScaler):
 
     def __init__(self, scale_value):
         if not isinstance(scale_value, (float, int)) or isinstance(scale_value, bool):
-            raise TypeError(f"The type of 'scale_value' should be one of '['float', 'int']', but got type "
-                            f"'{type(scale_value).__name__}'.")
+            raise TypeError(
+                f"The type of 'scale_value' should be one of '['float', 'int']', but got type "
+                f"'{type(scale_value).__name__}'."
+            )
         if scale_value < 1:
             raise ValueError(f"The argument 'scale_value' must be >= 1, but got {scale_value}")
         self.scale_value = Parameter(_number(scale_value, mstype.float32), name="scale_value")
@@ -105,6 +129,7 @@ class StaticLossScaler(LossScaler):
 
 def _number(value, dtype):
     from morel import Tensor
+
     return Tensor(value, dtype)
 
 

@@ -1,9 +1,26 @@
 """Settings of the process: execution mode, device, threads, memory."""
+
 import os
 
-__all__ = ["GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "ParallelMode", "set_context", "get_context",
-           "set_auto_parallel_context", "get_auto_parallel_context", "reset_auto_parallel_context", "set_ps_context",
-           "get_ps_context", "reset_ps_context", "set_device", "get_current_device", "set_deterministic"]
+__all__ = [
+    "GRAPH_MODE",
+    "PYNATIVE_MODE",
+    "STRICT",
+    "COMPATIBLE",
+    "LAX",
+    "ParallelMode",
+    "set_context",
+    "get_context",
+    "set_auto_parallel_context",
+    "get_auto_parallel_context",
+    "reset_auto_parallel_context",
+    "set_ps_context",
+    "get_ps_context",
+    "reset_ps_context",
+    "set_device",
+    "get_current_device",
+    "set_deterministic",
+]
 
 GRAPH_MODE = 0
 PYNATIVE_MODE = 1
@@ -14,6 +31,7 @@ LAX = 2
 
 class ParallelMode:
     """The kinds of distributed training."""
+
     STAND_ALONE = "stand_alone"
     DATA_PARALLEL = "data_parallel"
     HYBRID_PARALLEL = "hybrid_parallel"
@@ -24,11 +42,13 @@ class ParallelMode:
 
 # --- checks and effects of single settings ---
 
+
 def _in(name, *choices):
     def check(value):
         if value not in choices:
-            raise ValueError(f"For 'context.set_context', the argument '{name}' must be one of {list(choices)}, but got "
-                             f"{value}.")
+            raise ValueError(
+                f"For 'context.set_context', the argument '{name}' must be one of {list(choices)}, but got {value}."
+            )
         return value
 
     return check
@@ -45,20 +65,25 @@ def _not_negative(what):
 
 def _set_mode(mode):
     if mode not in (GRAPH_MODE, PYNATIVE_MODE):
-        raise ValueError(f"For 'context.set_context', the argument 'mode' should be context.GRAPH_MODE (0) or "
-                         f"context.PYNATIVE_MODE (1), but got {mode}.")
+        raise ValueError(
+            f"For 'context.set_context', the argument 'mode' should be context.GRAPH_MODE (0) or "
+            f"context.PYNATIVE_MODE (1), but got {mode}."
+        )
     if mode != _values["mode"]:
         _switch_cells(mode)
     return mode
 
 
 def _call_in_graph_mode(self, *args, **kwargs):
-    raise NotImplementedError("Graph mode is not supported yet; use set_context(mode=PYNATIVE_MODE), which is the default.")
+    raise NotImplementedError(
+        "Graph mode is not supported yet; use set_context(mode=PYNATIVE_MODE), which is the default."
+    )
 
 
 def _switch_cells(mode):
     """Cells are what graph mode executes; so only a call of one fails, and PyNative mode pays nothing."""
     from morel.nn.cell import Cell
+
     global _eager_call
     if mode == GRAPH_MODE:
         _eager_call = Cell.__call__
@@ -76,37 +101,48 @@ def _set_device_target(target):
 
 def _set_device_id(device_id):
     if not 0 <= device_id <= 4095:
-        raise ValueError(f"For 'context.set_context', the argument 'device_id' must be in range [0, 4095], but got "
-                         f"{device_id}.")
+        raise ValueError(
+            f"For 'context.set_context', the argument 'device_id' must be in range [0, 4095], but got {device_id}."
+        )
     if device_id != 0:
-        raise TypeError(f"For 'set_context', the parameter device_id can not be {device_id}: there is one CPU, device 0.")
+        raise TypeError(
+            f"For 'set_context', the parameter device_id can not be {device_id}: there is one CPU, device 0."
+        )
     return device_id
 
 
 def _set_threads(count):
     _not_negative("thread")(count)
     from morel import _core
+
     _core.set_num_threads(count if count else len(os.sched_getaffinity(0)))
     return count
 
 
 def _set_call_depth(depth):
     if depth <= 0:
-        raise ValueError(f"For 'context.set_context', the argument 'max_call_depth' must be greater than 0, but got {depth}.")
+        raise ValueError(
+            f"For 'context.set_context', the argument 'max_call_depth' must be greater than 0, but got {depth}."
+        )
     return depth
 
 
 def _memory_size(name):
-    """"3.5GB" -> 3.5"""
+    """ "3.5GB" -> 3.5"""
+
     def check(value):
         digits = value[:-2] if value.upper().endswith("GB") else value
         try:
             size = float(digits)
         except ValueError:
-            raise ValueError(f"For 'context.set_context', the argument '{name}' should be in correct format, such as "
-                             f"\"10GB\", but got {value}.") from None
+            raise ValueError(
+                f"For 'context.set_context', the argument '{name}' should be in correct format, such as "
+                f'"10GB", but got {value}.'
+            ) from None
         if size < 0:
-            raise ValueError(f"For 'context.set_context', the argument '{name}' should not be negative, but got {value}.")
+            raise ValueError(
+                f"For 'context.set_context', the argument '{name}' should not be negative, but got {value}."
+            )
         return size
 
     return check
@@ -129,11 +165,14 @@ def _set_jit_config(config):
     choices = {"jit_level": ["O0", "O1", "O2"], "infer_boost": ["on", "off"]}
     for key, value in config.items():
         if key not in choices:
-            raise ValueError(f"For 'context.set_context', the key of argument 'jit_config' must be one of {choices}, but got "
-                             f"{key}.")
+            raise ValueError(
+                f"For 'context.set_context', the key of argument 'jit_config' must be one of {choices}, but got {key}."
+            )
         if value not in choices[key]:
-            raise ValueError(f"For 'context.set_context', the value of argument jit_config['{key}'] must be one of "
-                             f"{choices[key]}, but got {value}.")
+            raise ValueError(
+                f"For 'context.set_context', the value of argument jit_config['{key}'] must be one of "
+                f"{choices[key]}, but got {value}."
+            )
     return dict(config)
 
 
@@ -213,8 +252,10 @@ def set_context(**kwargs):
         if name in _FORMER:
             continue
         if name not in _KEYS:
-            raise ValueError(f"For 'context.set_context', the keyword argument {name} is not recognized! For detailed usage "
-                             f"of 'set_context', please refer to its documentation.")
+            raise ValueError(
+                f"For 'context.set_context', the keyword argument {name} is not recognized! For detailed usage "
+                f"of 'set_context', please refer to its documentation."
+            )
         types, _, check = _KEYS[name]
         _check_type(name, value, types)
         _values[name] = check(value) if check else value
@@ -230,10 +271,13 @@ def get_context(attr_key):
         ValueError: an unknown setting.
     """
     if attr_key not in _KEYS:
-        raise ValueError(f"For 'context.get_context', the argument {attr_key} is not recognized! For detailed usage of "
-                         f"'get_context', please refer to its documentation.")
+        raise ValueError(
+            f"For 'context.get_context', the argument {attr_key} is not recognized! For detailed usage of "
+            f"'get_context', please refer to its documentation."
+        )
     if attr_key == "runtime_num_threads" and _values[attr_key] is None:
         from morel import _core
+
         return _core.num_threads()
     return _values[attr_key]
 
@@ -246,7 +290,9 @@ def set_device(device_target, device_id=None):
         device_id (int, optional): 0.
     """
     if device_target not in ("CPU", "GPU", "Ascend"):
-        raise ValueError(f"The argument 'device_target' must be one of ['CPU', 'GPU', 'Ascend'], but got {device_target}.")
+        raise ValueError(
+            f"The argument 'device_target' must be one of ['CPU', 'GPU', 'Ascend'], but got {device_target}."
+        )
     _values["device_target"] = _set_device_target(device_target)
     if device_id is not None:
         _check_type("device_id", device_id, int)
@@ -271,16 +317,33 @@ def set_deterministic(deterministic):
 # --- distributed training: settings are kept, only the stand-alone mode runs ---
 
 _PARALLEL_FIRST = {
-    "device_num": 1, "global_rank": 0, "gradients_mean": False, "gradient_fp32_sync": True,
-    "parallel_mode": ParallelMode.STAND_ALONE, "auto_parallel_search_mode": "recursive_programming",
-    "search_mode": "recursive_programming", "parameter_broadcast": False, "strategy_ckpt_load_file": "",
-    "strategy_ckpt_save_file": "", "full_batch": False, "dataset_strategy": "data_parallel",
-    "enable_parallel_optimizer": False, "enable_alltoall": False, "all_reduce_fusion_config": [], "pipeline_stages": 1,
-    "pipeline_result_broadcast": False, "grad_accumulation_step": 1, "auto_parallel_new_interface": False,
-    "comm_fusion": {"openstate": True, **{name: {"mode": "auto", "config": None} for name in
-                                          ("allreduce", "allgather", "reducescatter")}},
-    "strategy_ckpt_config": {"load_file": "", "save_file": "", "only_trainable_params": True}, "loss_repeated_mean": True,
-    "optimizer_weight_shard_size": -1, "init_param_in_compile": True,
+    "device_num": 1,
+    "global_rank": 0,
+    "gradients_mean": False,
+    "gradient_fp32_sync": True,
+    "parallel_mode": ParallelMode.STAND_ALONE,
+    "auto_parallel_search_mode": "recursive_programming",
+    "search_mode": "recursive_programming",
+    "parameter_broadcast": False,
+    "strategy_ckpt_load_file": "",
+    "strategy_ckpt_save_file": "",
+    "full_batch": False,
+    "dataset_strategy": "data_parallel",
+    "enable_parallel_optimizer": False,
+    "enable_alltoall": False,
+    "all_reduce_fusion_config": [],
+    "pipeline_stages": 1,
+    "pipeline_result_broadcast": False,
+    "grad_accumulation_step": 1,
+    "auto_parallel_new_interface": False,
+    "comm_fusion": {
+        "openstate": True,
+        **{name: {"mode": "auto", "config": None} for name in ("allreduce", "allgather", "reducescatter")},
+    },
+    "strategy_ckpt_config": {"load_file": "", "save_file": "", "only_trainable_params": True},
+    "loss_repeated_mean": True,
+    "optimizer_weight_shard_size": -1,
+    "init_param_in_compile": True,
 }
 _parallel = dict(_PARALLEL_FIRST)
 
@@ -291,13 +354,17 @@ def set_auto_parallel_context(**kwargs):
         if name not in _PARALLEL_FIRST and name not in ("parallel_optimizer_config", "group_ckpt_save_file"):
             raise ValueError(f"Set context keyword {name} is not recognized!")
         if name == "parallel_mode" and value not in ParallelMode.MODE_LIST:
-            raise ValueError("The context configuration parameter 'parallel_mode' only support 'stand_alone', 'data_parallel', "
-                             f"'hybrid_parallel', 'semi_auto_parallel' and 'auto_parallel', but got the value : {value}.")
+            raise ValueError(
+                "The context configuration parameter 'parallel_mode' only support 'stand_alone', 'data_parallel', "
+                f"'hybrid_parallel', 'semi_auto_parallel' and 'auto_parallel', but got the value : {value}."
+            )
         if name in ("device_num", "pipeline_stages", "grad_accumulation_step"):
             _check_type(name, value, int)
             if value <= 0:
-                raise ValueError(f"The context configuration parameter '{name}' must be a positive integer, but got the "
-                                 f"value of {name} : {value}.")
+                raise ValueError(
+                    f"The context configuration parameter '{name}' must be a positive integer, but got the "
+                    f"value of {name} : {value}."
+                )
         _parallel[name] = value
 
 
@@ -314,7 +381,13 @@ def reset_auto_parallel_context():
     _parallel.update(_PARALLEL_FIRST)
 
 
-_PS_FIRST = {"enable_ps": False, "enable_ssl": False, "config_file_path": "", "client_password": "", "server_password": ""}
+_PS_FIRST = {
+    "enable_ps": False,
+    "enable_ssl": False,
+    "config_file_path": "",
+    "client_password": "",
+    "server_password": "",
+}
 _ps = dict(_PS_FIRST)
 
 

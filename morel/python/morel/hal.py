@@ -1,13 +1,45 @@
 """Facts about devices; the newer names are in `morel.runtime`."""
-from morel import runtime as _runtime
-from morel.runtime import (Event, Stream, StreamCtx, communication_stream, current_stream, default_stream, empty_cache,
-                           set_cur_stream, synchronize)
 
-__all__ = ["Event", "Stream", "StreamCtx", "communication_stream", "current_stream", "default_stream", "empty_cache",
-           "set_cur_stream", "synchronize", "is_initialized", "is_available", "device_count", "get_device_capability",
-           "get_device_properties", "get_device_name", "get_arch_list", "memory_stats", "memory_reserved",
-           "max_memory_reserved", "reset_max_memory_reserved", "memory_allocated", "max_memory_allocated",
-           "reset_max_memory_allocated", "reset_peak_memory_stats", "memory_summary"]
+from morel import runtime as _runtime
+from morel.runtime import (
+    Event,
+    Stream,
+    StreamCtx,
+    communication_stream,
+    current_stream,
+    default_stream,
+    empty_cache,
+    set_cur_stream,
+    synchronize,
+)
+
+__all__ = [
+    "Event",
+    "Stream",
+    "StreamCtx",
+    "communication_stream",
+    "current_stream",
+    "default_stream",
+    "empty_cache",
+    "set_cur_stream",
+    "synchronize",
+    "is_initialized",
+    "is_available",
+    "device_count",
+    "get_device_capability",
+    "get_device_properties",
+    "get_device_name",
+    "get_arch_list",
+    "memory_stats",
+    "memory_reserved",
+    "max_memory_reserved",
+    "reset_max_memory_reserved",
+    "memory_allocated",
+    "max_memory_allocated",
+    "reset_max_memory_allocated",
+    "reset_peak_memory_stats",
+    "memory_summary",
+]
 
 
 def _check(device_target):
@@ -65,6 +97,15 @@ def _of_runtime(name):
     return call
 
 
-for _name in ("memory_stats", "memory_reserved", "max_memory_reserved", "reset_max_memory_reserved", "memory_allocated",
-              "max_memory_allocated", "reset_max_memory_allocated", "reset_peak_memory_stats", "memory_summary"):
+for _name in (
+    "memory_stats",
+    "memory_reserved",
+    "max_memory_reserved",
+    "reset_max_memory_reserved",
+    "memory_allocated",
+    "max_memory_allocated",
+    "reset_max_memory_allocated",
+    "reset_peak_memory_stats",
+    "memory_summary",
+):
     globals()[_name] = _of_runtime(_name)

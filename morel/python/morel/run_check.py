@@ -7,6 +7,7 @@ def _multiplication_is_right():
     """Products of small whole numbers, forward and backward: exact in float32."""
     from morel import ops, tensor
     from morel.common import dtype as mstype
+
     a = tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], mstype.float32)
     b = tensor([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], mstype.float32)
     product = ops.matmul(a, b)
@@ -29,7 +30,12 @@ def run_check():
         The result of multiplication calculation is correct, Morel has been installed on platform [CPU] successfully!
     """
     import morel
+
     print(f"Morel version:  {morel.__version__}")
     if not _multiplication_is_right():
-        raise RuntimeError("The result of the multiplication is wrong: the installation does not work. Please report it.")
-    print("The result of multiplication calculation is correct, Morel has been installed on platform [CPU] successfully!")
+        raise RuntimeError(
+            "The result of the multiplication is wrong: the installation does not work. Please report it."
+        )
+    print(
+        "The result of multiplication calculation is correct, Morel has been installed on platform [CPU] successfully!"
+    )

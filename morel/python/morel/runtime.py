@@ -1,10 +1,31 @@
 """Memory, streams and threads of the device."""
+
 import os
 
-__all__ = ["synchronize", "empty_cache", "memory_stats", "memory_reserved", "memory_allocated", "max_memory_reserved",
-           "max_memory_allocated", "reset_peak_memory_stats", "reset_max_memory_reserved", "reset_max_memory_allocated",
-           "memory_summary", "set_memory", "launch_blocking", "dispatch_threads_num", "set_cpu_affinity", "Stream", "Event",
-           "StreamCtx", "current_stream", "default_stream", "communication_stream", "set_cur_stream"]
+__all__ = [
+    "synchronize",
+    "empty_cache",
+    "memory_stats",
+    "memory_reserved",
+    "memory_allocated",
+    "max_memory_reserved",
+    "max_memory_allocated",
+    "reset_peak_memory_stats",
+    "reset_max_memory_reserved",
+    "reset_max_memory_allocated",
+    "memory_summary",
+    "set_memory",
+    "launch_blocking",
+    "dispatch_threads_num",
+    "set_cpu_affinity",
+    "Stream",
+    "Event",
+    "StreamCtx",
+    "current_stream",
+    "default_stream",
+    "communication_stream",
+    "set_cur_stream",
+]
 
 
 def synchronize():
@@ -13,12 +34,14 @@ def synchronize():
 
 def _stats():
     from morel import _core
+
     return _core.memory_stats()
 
 
 def empty_cache():
     """Returns memory that is kept for later tensors to the system."""
     from morel import _core
+
     _core.empty_cache()
 
 
@@ -45,6 +68,7 @@ def max_memory_reserved():
 def reset_peak_memory_stats():
     """Lets both maxima start anew."""
     from morel import _core
+
     _core.reset_peak_memory_stats()
 
 
@@ -62,10 +86,16 @@ def memory_stats():
     """All figures as a dictionary, in bytes."""
     stats = _stats()
     pool = {"block_unit_size": 0, "block_counts": 0, "blocks_info": {}}
-    return {"total_reserved_memory": stats["reserved"], "total_allocated_memory": stats["in_use"],
-            "total_idle_memory": stats["reserved"] - stats["in_use"], "total_eager_free_memory": 0,
-            "max_reserved_memory": stats["peak_reserved"], "max_allocated_memory": stats["peak_in_use"],
-            "common_mem_pool_stats": dict(pool), "persistent_mem_pool_stats": dict(pool)}
+    return {
+        "total_reserved_memory": stats["reserved"],
+        "total_allocated_memory": stats["in_use"],
+        "total_idle_memory": stats["reserved"] - stats["in_use"],
+        "total_eager_free_memory": 0,
+        "max_reserved_memory": stats["peak_reserved"],
+        "max_allocated_memory": stats["peak_in_use"],
+        "common_mem_pool_stats": dict(pool),
+        "persistent_mem_pool_stats": dict(pool),
+    }
 
 
 def _readable(size):
@@ -78,20 +108,32 @@ def _readable(size):
 def memory_summary():
     """The figures as a table."""
     stats = memory_stats()
-    rows = [("Reserved memory", "total_reserved_memory"), ("Allocated memory", "total_allocated_memory"),
-            ("Idle memory", "total_idle_memory"), ("Eager free memory", "total_eager_free_memory"),
-            ("Max reserved memory", "max_reserved_memory"), ("Max allocated memory", "max_allocated_memory")]
+    rows = [
+        ("Reserved memory", "total_reserved_memory"),
+        ("Allocated memory", "total_allocated_memory"),
+        ("Idle memory", "total_idle_memory"),
+        ("Eager free memory", "total_eager_free_memory"),
+        ("Max reserved memory", "max_reserved_memory"),
+        ("Max allocated memory", "max_allocated_memory"),
+    ]
     double, single = f"|{'=' * 45}|", f"|{'-' * 45}|"
     lines = [f"| {name:<20} | {_readable(stats[key]):>20} |" for name, key in rows]
     body = f"\n{single}\n".join([f"| {'Metric':<20} | {'Data':<20} |", *lines])
     return f"{double}\n|{'Memory summary':^45}|\n{double}\n{body}\n{double}\n"
 
 
-def set_memory(init_size="2GB", increase_size="2GB", max_size="1024GB", optimize_level="O0", huge_page_reserve_size="0GB"):
+def set_memory(
+    init_size="2GB", increase_size="2GB", max_size="1024GB", optimize_level="O0", huge_page_reserve_size="0GB"
+):
     """Sizes of the memory pool, such as ``"2GB"``; kept for scripts, memory is taken as needed."""
     from morel.context import _in, _memory_size
-    for value, name in ((init_size, "init_size"), (increase_size, "increase_size"), (max_size, "max_size"),
-                        (huge_page_reserve_size, "huge_page_reserve_size")):
+
+    for value, name in (
+        (init_size, "init_size"),
+        (increase_size, "increase_size"),
+        (max_size, "max_size"),
+        (huge_page_reserve_size, "huge_page_reserve_size"),
+    ):
         if not isinstance(value, str):
             raise TypeError(f"The parameter '{name}' must be <class 'str'>, but got {type(value)}")
         _memory_size(name)(value)
@@ -113,6 +155,7 @@ def dispatch_threads_num(threads_num):
     if threads_num < 1:
         raise ValueError(f"The parameter 'threads_num' must be at least 1, but got {threads_num}.")
     from morel.context import set_context
+
     set_context(runtime_num_threads=threads_num)
 
 
@@ -185,6 +228,7 @@ class Event:
     def record(self, stream=None):
         """Takes the time."""
         import time
+
         self._time = time.perf_counter()
 
     def wait(self, stream=None):
@@ -243,7 +287,18 @@ def _later(name):
     return later
 
 
-for _name in ("memory_replay", "set_kernel_launch_group", "set_kernel_launch_capture", "get_device_limit", "set_device_limit",
-              "get_stream_limit", "set_stream_limit", "reset_stream_limit", "StreamLimitCtx", "MemPool", "PluggableAllocator",
-              "use_mem_pool"):
+for _name in (
+    "memory_replay",
+    "set_kernel_launch_group",
+    "set_kernel_launch_capture",
+    "get_device_limit",
+    "set_device_limit",
+    "get_stream_limit",
+    "set_stream_limit",
+    "reset_stream_limit",
+    "StreamLimitCtx",
+    "MemPool",
+    "PluggableAllocator",
+    "use_mem_pool",
+):
     globals()[_name] = _later(_name)

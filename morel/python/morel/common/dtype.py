@@ -16,6 +16,11 @@ complex_type = (complex64, complex128)
 all_types = _core.dtypes
 
 
+def named(name):
+    """The dtype of a name: "Float32", "float32"."""
+    return _core.dtype_named(name)
+
+
 def dtype_to_nptype(type_):
     """The NumPy type of a dtype. bfloat16 has none: TypeError."""
     import numpy

@@ -1,10 +1,11 @@
 """The seed of everything random: operators, initializers, dropout, NumPy, the data pipeline."""
+
 import sys
 
 __all__ = ["set_seed", "get_seed"]
 
 _seed = None
-_LARGEST = 2 ** 32 - 1  # NumPy's and the data pipeline's range
+_LARGEST = 2**32 - 1  # NumPy's and the data pipeline's range
 
 
 def set_seed(seed):
@@ -34,7 +35,9 @@ def set_seed(seed):
     if seed > _LARGEST:
         raise ValueError("Seed must be between 0 and 2**32 - 1")
     import numpy
+
     from morel import _core
+
     _core.set_seed(seed)
     numpy.random.seed(seed)
     _seed = seed

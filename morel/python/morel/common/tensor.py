@@ -12,7 +12,7 @@ def _from_data(data, dtype):
         return _cast(data, dtype) if dtype is not None and dtype != data.dtype else data.clone()
     if isinstance(data, bool):
         return _full((), data, dtype or _core.dtypes[0])
-    if isinstance(data, (int, float, complex)):
+    if isinstance(data, (int, float, complex)) and not hasattr(data, "dtype"):
         if dtype is None:
             dtype = _core.dtype_named({int: "Int64", float: "Float32", complex: "Complex64"}[_number_kind(data)])
         return _full((), data, dtype)

@@ -1,4 +1,5 @@
 """What runs a pipeline: one `Run` per iterator, parallel `map` of user functions, conversion and stacking of values."""
+
 import collections
 import concurrent.futures
 import itertools
@@ -51,13 +52,16 @@ def pipeline_error(text):
 def user_error(what, error):
     """The error for an exception in a user's function; the original one is its cause."""
     trace = "".join(traceback.format_exception(error))
-    wrapped = RuntimeError(f"Exception thrown from user defined Python function in dataset: {what}: "
-                           f"{type(error).__name__}: {error}\n{trace}")
+    wrapped = RuntimeError(
+        f"Exception thrown from user defined Python function in dataset: {what}: "
+        f"{type(error).__name__}: {error}\n{trace}"
+    )
     wrapped.__cause__ = error
     return wrapped
 
 
 # --- values ---
+
 
 def to_array(value):
     """A value that a user's function returned, as a NumPy array (dictionaries stay what they are)."""
@@ -71,8 +75,10 @@ def to_array(value):
         return value.asnumpy()
     array = np.asarray(value)
     if array.dtype == object:
-        raise TypeError(f"a value of type {type(value)} is no array of one type; NumPy arrays, numbers, strings, lists "
-                        f"and tensors are possible")
+        raise TypeError(
+            f"a value of type {type(value)} is no array of one type; NumPy arrays, numbers, strings, lists "
+            f"and tensors are possible"
+        )
     return array
 
 
@@ -90,6 +96,7 @@ def to_tensor(array, fresh):
     if array.dtype.kind in "SUO":
         return array
     from morel import Tensor
+
     if fresh and array.flags.writeable and array.flags.c_contiguous:
         return Tensor.from_numpy(array)
     return Tensor(array)
@@ -101,21 +108,26 @@ def stack(values, column):
     if isinstance(first, dict):
         return {key: stack([to_array(value[key]) for value in values], f"{column}.{key}") for key in first}
     if first.dtype.kind in "SU":
-        return np.stack(np.broadcast_arrays(*values)) if len({v.shape for v in values}) == 1 else _ragged(values, column)
+        return (
+            np.stack(np.broadcast_arrays(*values)) if len({v.shape for v in values}) == 1 else _ragged(values, column)
+        )
     for value in values:
         if value.shape != first.shape:
             _ragged(values, column)
         if value.dtype != first.dtype:
-            raise pipeline_error(f"Cannot batch tensors with different types in column '{column}': {first.dtype} and "
-                                 f"{value.dtype}")
+            raise pipeline_error(
+                f"Cannot batch tensors with different types in column '{column}': {first.dtype} and {value.dtype}"
+            )
     return np.stack(values)
 
 
 def _ragged(values, column):
     other = next(value for value in values if value.shape != values[0].shape)
-    raise pipeline_error(f"Cannot batch tensors with different shapes in column '{column}'. First element had shape "
-                         f"{list(values[0].shape)} and this element had shape {list(other.shape)}; use padded_batch to "
-                         f"fill them up")
+    raise pipeline_error(
+        f"Cannot batch tensors with different shapes in column '{column}'. First element had shape "
+        f"{list(values[0].shape)} and this element had shape {list(other.shape)}; use padded_batch to "
+        f"fill them up"
+    )
 
 
 def pad_to(array, shape, value):
@@ -129,6 +141,7 @@ def pad_to(array, shape, value):
 
 
 # --- workers ---
+
 
 def in_order(function, items, executor, ahead):
     """Yields function(item) for each item, in order, computing up to `ahead` of them at a time."""
@@ -159,6 +172,7 @@ class _ForkedExecutor:
 
     def __init__(self, function, workers):
         import multiprocessing
+
         self._key = id(self)
         _forked[self._key] = function
         self._pool = concurrent.futures.ProcessPoolExecutor(workers, multiprocessing.get_context("fork"))
@@ -176,14 +190,19 @@ def parallel_map(run, owner, function, items, workers, processes):
     if workers <= 1 or config.get_debug_mode():
         yield from map(function, items)
         return
-    make = (lambda: run.pool(_ForkedExecutor(function, workers))) if processes else (
-        lambda: run.pool(concurrent.futures.ThreadPoolExecutor(workers, "morel-dataset")))
+    make = (
+        (lambda: run.pool(_ForkedExecutor(function, workers)))
+        if processes
+        else (lambda: run.pool(concurrent.futures.ThreadPoolExecutor(workers, "morel-dataset")))
+    )
     executor = run.state(owner, make, "workers")
     try:
         yield from in_order(function, items, executor, 2 * workers)
     except concurrent.futures.BrokenExecutor as error:
-        raise RuntimeError("A worker process of the dataset pipeline ended unexpectedly (killed, or out of memory); the "
-                           "rows it worked on are lost. Use python_multiprocessing=False or fewer workers.") from error
+        raise RuntimeError(
+            "A worker process of the dataset pipeline ended unexpectedly (killed, or out of memory); the "
+            "rows it worked on are lost. Use python_multiprocessing=False or fewer workers."
+        ) from error
 
 
 enter_row, leave_row = _random.enter_row, _random.leave_row

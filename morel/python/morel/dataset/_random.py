@@ -4,6 +4,7 @@ Orders equal MindSpore's for the same seed: they come from the 32-bit and 64-bit
 libstdc++'s `std::shuffle` draws from them. Random transforms are ours: their numbers are a function of the seed, the place
 in the pipeline, the pass and the row, so they do not depend on the number of workers.
 """
+
 import os
 import threading
 
@@ -70,7 +71,7 @@ def weighted_draws(weights, count, seed):
     """`count` indices with probabilities proportional to `weights`, as std::discrete_distribution draws them."""
     state = np.random.RandomState(seed)
     words = state.randint(0, 1 << 32, 2 * count, dtype=np.uint32).astype(np.float64).reshape(count, 2)
-    uniform = (words[:, 0] + words[:, 1] * 2.0 ** 32) / 2.0 ** 64
+    uniform = (words[:, 0] + words[:, 1] * 2.0**32) / 2.0**64
     weights = np.asarray(weights, np.float64)
     bounds = np.cumsum(weights / weights.sum())
     bounds[-1] = 1.0
@@ -136,8 +137,10 @@ def buffer_shuffled(items, size, draw):
 
 # --- random transforms ---
 
+
 class _Place(threading.local):
     """Where the calling thread is: set by `map` before it runs the transforms of a row."""
+
     seed = None
     operator = epoch = row = draw = 0
 

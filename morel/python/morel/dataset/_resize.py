@@ -1,4 +1,5 @@
 """Resizing of images as a product with two small matrices, one per axis."""
+
 import enum
 import functools
 
@@ -9,6 +10,7 @@ from morel.dataset._pipeline import pipeline_error
 
 class Inter(enum.IntEnum):
     """Kinds of interpolation."""
+
     NEAREST = 0
     ANTIALIAS = 1
     BILINEAR = LINEAR = 2
@@ -20,11 +22,13 @@ class Inter(enum.IntEnum):
     def checked(cls, value):
         """`value`, if it is one that works here."""
         if not isinstance(value, cls):
-            raise TypeError(f"Argument interpolation with value {value} is not of type [<enum 'Inter'>], but got "
-                            f"{type(value)}.")
+            raise TypeError(
+                f"Argument interpolation with value {value} is not of type [<enum 'Inter'>], but got {type(value)}."
+            )
         if value in (cls.ANTIALIAS, cls.PILCUBIC):
-            raise NotImplementedError(f"Interpolation {value!r} is not supported yet; supported are NEAREST, BILINEAR, "
-                                      f"BICUBIC, AREA.")
+            raise NotImplementedError(
+                f"Interpolation {value!r} is not supported yet; supported are NEAREST, BILINEAR, BICUBIC, AREA."
+            )
         return value
 
 
@@ -99,7 +103,10 @@ def resized(image, height, width, kind):
     if (rows, columns) == (height, width):
         return image
     if kind is Inter.NEAREST:
-        index = [np.minimum(np.arange(new) * (old / new), old - 1).astype(int) for new, old in ((height, rows), (width, columns))]
+        index = [
+            np.minimum(np.arange(new) * (old / new), old - 1).astype(int)
+            for new, old in ((height, rows), (width, columns))
+        ]
         return np.ascontiguousarray(image[index[0]][:, index[1]])
     planes = np.ascontiguousarray(image.reshape(rows, columns, -1).transpose(2, 0, 1))
     out = _resized_planes(planes, height, width, kind).transpose(1, 2, 0).reshape(height, width, *image.shape[2:])

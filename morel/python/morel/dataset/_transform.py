@@ -3,6 +3,7 @@
 A transform is called with one or several arrays. Where it can work on all rows of a batch at once it has `_apply_batch(column)`,
 which must give the same values as row by row.
 """
+
 import numpy as np
 
 from morel.dataset import _random
@@ -32,8 +33,10 @@ def check_probability(prob, name="prob"):
 def check_number(value, name):
     """An int or float."""
     if not isinstance(value, (int, float, np.number)) or isinstance(value, bool):
-        raise TypeError(f"Argument {name} with value {value} is not of type [<class 'int'>, <class 'float'>], but got "
-                        f"{type(value)}.")
+        raise TypeError(
+            f"Argument {name} with value {value} is not of type [<class 'int'>, <class 'float'>], but got "
+            f"{type(value)}."
+        )
 
 
 def check_int(value, name, low=None):

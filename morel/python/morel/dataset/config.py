@@ -1,4 +1,5 @@
 """Settings of the data pipeline."""
+
 import os
 import random
 
@@ -6,23 +7,56 @@ import numpy
 
 from morel.common.seed import get_seed as _process_seed
 
-__all__ = ["set_sending_batches", "load", "set_seed", "get_seed", "set_prefetch_size", "get_prefetch_size",
-           "set_num_parallel_workers", "get_num_parallel_workers", "set_numa_enable", "get_numa_enable",
-           "set_monitor_sampling_interval", "get_monitor_sampling_interval", "set_callback_timeout",
-           "get_callback_timeout", "set_auto_num_workers", "get_auto_num_workers", "set_enable_shared_mem",
-           "get_enable_shared_mem", "set_enable_autotune", "get_enable_autotune", "set_autotune_interval",
-           "get_autotune_interval", "set_auto_offload", "get_auto_offload", "set_enable_watchdog", "get_enable_watchdog",
-           "set_fast_recovery", "get_fast_recovery", "set_debug_mode", "get_debug_mode",
-           "set_multiprocessing_timeout_interval", "get_multiprocessing_timeout_interval", "set_dynamic_shape",
-           "get_dynamic_shape", "set_iterator_mode", "get_iterator_mode", "set_multiprocessing_start_method",
-           "get_multiprocessing_start_method"]
+__all__ = [
+    "set_sending_batches",
+    "load",
+    "set_seed",
+    "get_seed",
+    "set_prefetch_size",
+    "get_prefetch_size",
+    "set_num_parallel_workers",
+    "get_num_parallel_workers",
+    "set_numa_enable",
+    "get_numa_enable",
+    "set_monitor_sampling_interval",
+    "get_monitor_sampling_interval",
+    "set_callback_timeout",
+    "get_callback_timeout",
+    "set_auto_num_workers",
+    "get_auto_num_workers",
+    "set_enable_shared_mem",
+    "get_enable_shared_mem",
+    "set_enable_autotune",
+    "get_enable_autotune",
+    "set_autotune_interval",
+    "get_autotune_interval",
+    "set_auto_offload",
+    "get_auto_offload",
+    "set_enable_watchdog",
+    "get_enable_watchdog",
+    "set_fast_recovery",
+    "get_fast_recovery",
+    "set_debug_mode",
+    "get_debug_mode",
+    "set_multiprocessing_timeout_interval",
+    "get_multiprocessing_timeout_interval",
+    "set_dynamic_shape",
+    "get_dynamic_shape",
+    "set_iterator_mode",
+    "get_iterator_mode",
+    "set_multiprocessing_start_method",
+    "get_multiprocessing_start_method",
+]
 
 INT32_MAX = 2147483647
 UINT32_MAX = 4294967295
 # This seed means that nobody has set one (it is that of std::mt19937): orders then differ from run to run.
 UNSEEDED = 5489
 
-_values = {"seed": UNSEEDED if _process_seed() is None else _process_seed(), "num_parallel_workers": min(8, os.cpu_count() or 1)}
+_values = {
+    "seed": UNSEEDED if _process_seed() is None else _process_seed(),
+    "num_parallel_workers": min(8, os.cpu_count() or 1),
+}
 
 
 def _check_int(value, name):
@@ -56,6 +90,7 @@ def get_seed():
 def effective_seed():
     """The seed of a pipeline that starts now."""
     from morel.dataset._random import fresh_seed
+
     return fresh_seed() if _values["seed"] == UNSEEDED else _values["seed"]
 
 
@@ -67,7 +102,9 @@ def set_num_parallel_workers(num):
     """
     _check_int(num, "num")
     if not 0 < num <= INT32_MAX:
-        raise ValueError("Number of parallel workers given is not within the required range (0, INT32_MAX(2147483647)].")
+        raise ValueError(
+            "Number of parallel workers given is not within the required range (0, INT32_MAX(2147483647)]."
+        )
     _values["num_parallel_workers"] = num
 
 
@@ -79,10 +116,15 @@ def get_num_parallel_workers():
 def load(file):
     """Reads settings from a JSON file with keys such as "num_parallel_workers" and "seed"."""
     import json
+
     with open(file, encoding="utf-8") as handle:
         values = json.load(handle)
-    names = {"numParallelWorkers": "num_parallel_workers", "seed": "seed", "monitorSamplingInterval":
-             "monitor_sampling_interval", "workerConnectorSize": "prefetch_size"}
+    names = {
+        "numParallelWorkers": "num_parallel_workers",
+        "seed": "seed",
+        "monitorSamplingInterval": "monitor_sampling_interval",
+        "workerConnectorSize": "prefetch_size",
+    }
     for key, value in values.items():
         if names.get(key, key) in ("num_parallel_workers", "seed", "monitor_sampling_interval", "prefetch_size"):
             globals()["set_" + names.get(key, key)](value)
@@ -122,19 +164,20 @@ def _one_of(name, choices):
 
 # Kept and checked, without an effect on this pipeline: name, first value, check.
 for _name, _first, _check in [
-        ("prefetch_size", 16, _positive("size")),
-        ("numa_enable", False, _switch("numa_enable")),
-        ("monitor_sampling_interval", 1000, _positive("interval")),
-        ("callback_timeout", 60, _positive("timeout")),
-        ("auto_num_workers", False, _switch("enable")),
-        ("enable_shared_mem", True, _switch("enable")),
-        ("autotune_interval", 0, lambda value: _check_int(value, "interval")),
-        ("auto_offload", False, _switch("offload")),
-        ("enable_watchdog", True, _switch("enable")),
-        ("fast_recovery", True, _switch("fast_recovery")),
-        ("multiprocessing_timeout_interval", 300, _positive("interval")),
-        ("dynamic_shape", False, _switch("is_dynamic")),
-        ("multiprocessing_start_method", "fork", _one_of("start_method", ("fork", "spawn")))]:
+    ("prefetch_size", 16, _positive("size")),
+    ("numa_enable", False, _switch("numa_enable")),
+    ("monitor_sampling_interval", 1000, _positive("interval")),
+    ("callback_timeout", 60, _positive("timeout")),
+    ("auto_num_workers", False, _switch("enable")),
+    ("enable_shared_mem", True, _switch("enable")),
+    ("autotune_interval", 0, lambda value: _check_int(value, "interval")),
+    ("auto_offload", False, _switch("offload")),
+    ("enable_watchdog", True, _switch("enable")),
+    ("fast_recovery", True, _switch("fast_recovery")),
+    ("multiprocessing_timeout_interval", 300, _positive("interval")),
+    ("dynamic_shape", False, _switch("is_dynamic")),
+    ("multiprocessing_start_method", "fork", _one_of("start_method", ("fork", "spawn"))),
+]:
 
     def _make(name=_name, check=_check):
         def setter(value):

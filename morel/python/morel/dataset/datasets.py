@@ -5,6 +5,7 @@ A pipeline is a tree of datasets. Each can run in two ways:
 - where `_is_table()` holds, `_ids(run)` gives the row numbers of one pass and `_fetch(ids)` the columns of those rows, each as
   one array. `batch` and the iterators then handle whole arrays instead of rows.
 """
+
 import itertools
 
 import numpy as np
@@ -13,8 +14,19 @@ from morel.dataset import _pipeline as pipeline
 from morel.dataset import _random, config
 from morel.dataset.iterators import DictIterator, TupleIterator
 
-__all__ = ["Dataset", "MappableDataset", "zip", "ShuffleDataset", "RepeatDataset", "TakeDataset", "SkipDataset",
-           "ZipDataset", "ConcatDataset", "ProjectDataset", "RenameDataset"]
+__all__ = [
+    "Dataset",
+    "MappableDataset",
+    "zip",
+    "ShuffleDataset",
+    "RepeatDataset",
+    "TakeDataset",
+    "SkipDataset",
+    "ZipDataset",
+    "ConcatDataset",
+    "ProjectDataset",
+    "RenameDataset",
+]
 
 _builtin_zip = __builtins__["zip"] if isinstance(__builtins__, dict) else __builtins__.zip
 INT32_MAX = 2147483647
@@ -31,11 +43,15 @@ def _as_list(columns, name):
     if isinstance(columns, str):
         columns = [columns]
     if not isinstance(columns, (list, tuple)):
-        raise TypeError(f"Argument {name} with value {columns} is not of type [<class 'str'>, <class 'list'>], but got "
-                        f"{type(columns)}.")
+        raise TypeError(
+            f"Argument {name} with value {columns} is not of type [<class 'str'>, <class 'list'>], but got "
+            f"{type(columns)}."
+        )
     for column in columns:
         if not isinstance(column, str):
-            raise TypeError(f"Argument {name} with value {column} is not of type [<class 'str'>], but got {type(column)}.")
+            raise TypeError(
+                f"Argument {name} with value {column} is not of type [<class 'str'>], but got {type(column)}."
+            )
         if not column:
             raise ValueError(f"{name} should not be an empty string.")
     if len(set(columns)) != len(columns):
@@ -61,7 +77,9 @@ class Dataset:
     def __init__(self, children=None, num_parallel_workers=None, cache=None):
         if cache is not None:
             raise NotImplementedError(f"For '{type(self).__name__}', 'cache' is not supported yet; keep it None.")
-        self.children = list(children) if isinstance(children, (list, tuple)) else [children] if children is not None else []
+        self.children = (
+            list(children) if isinstance(children, (list, tuple)) else [children] if children is not None else []
+        )
         self.num_parallel_workers = _check_workers(num_parallel_workers)
         self._size = None
         self._init_step = 0
@@ -77,7 +95,7 @@ class Dataset:
             raise NotImplementedError(f"For '{type(self).__name__}', '_rows' must be defined.")
         ids = self._ids(run)
         for begin in range(0, len(ids), 64):
-            columns = self._fetch(ids[begin:begin + 64])
+            columns = self._fetch(ids[begin : begin + 64])
             yield from _builtin_zip(*([np.asarray(value) for value in column] for column in columns))
 
     def _is_table(self):
@@ -113,6 +131,7 @@ class Dataset:
                 `output_columns`, `python_multiprocessing`, `max_rowsize`.
         """
         from morel.dataset.map_batch import BatchDataset
+
         return BatchDataset(self, batch_size, drop_remainder, num_parallel_workers, **kwargs)
 
     def padded_batch(self, batch_size, drop_remainder=False, num_parallel_workers=None, pad_info=None):
@@ -123,6 +142,7 @@ class Dataset:
                 for all columns with zeros.
         """
         from morel.dataset.map_batch import BatchDataset
+
         return BatchDataset(self, batch_size, drop_remainder, num_parallel_workers, pad_info=pad_info or {})
 
     def map(self, operations, input_columns=None, output_columns=None, num_parallel_workers=None, **kwargs):
@@ -136,6 +156,7 @@ class Dataset:
             kwargs: `python_multiprocessing` (processes instead of threads), `max_rowsize`, `offload`, `callbacks`, `cache`.
         """
         from morel.dataset.map_batch import MapDataset
+
         return MapDataset(self, operations, input_columns, output_columns, num_parallel_workers, **kwargs)
 
     def shuffle(self, buffer_size):
@@ -184,6 +205,7 @@ class Dataset:
     def filter(self, predicate, input_columns=None, num_parallel_workers=None):
         """Keeps the rows for which `predicate(*columns)` is true."""
         from morel.dataset.map_batch import FilterDataset
+
         return FilterDataset(self, predicate, input_columns, num_parallel_workers)
 
     def apply(self, apply_func):
@@ -205,13 +227,14 @@ class Dataset:
         total = self.get_dataset_size()
         sizes = _split_sizes(sizes, total)
         if not isinstance(randomize, bool):
-            raise TypeError(f"Argument randomize with value {randomize} is not of type [<class 'bool'>], but got "
-                            f"{type(randomize)}.")
+            raise TypeError(
+                f"Argument randomize with value {randomize} is not of type [<class 'bool'>], but got {type(randomize)}."
+            )
         order = np.arange(total)
         if randomize:
             order = _random.shuffled(order, config.effective_seed())
         ends = list(itertools.accumulate(sizes))
-        return tuple(_RowsDataset(self, order[end - size:end]) for size, end in _builtin_zip(sizes, ends))
+        return tuple(_RowsDataset(self, order[end - size : end]) for size, end in _builtin_zip(sizes, ends))
 
     # --- iterators ---
 
@@ -264,8 +287,11 @@ class Dataset:
         shapes = None
         for row in self._rows(pipeline.Run()):
             new = [list(value.shape) for value in row]
-            shapes = new if shapes is None else [
-                [a if a == b else None for a, b in _builtin_zip(*pair)] for pair in _builtin_zip(shapes, new)]
+            shapes = (
+                new
+                if shapes is None
+                else [[a if a == b else None for a, b in _builtin_zip(*pair)] for pair in _builtin_zip(shapes, new)]
+            )
         return shapes or []
 
     def output_types(self):
@@ -338,16 +364,30 @@ class Dataset:
 
 def _later(name):
     def method(self, *args, **kwargs):
-        raise NotImplementedError(f"For 'Dataset', '{name}' is not supported yet; use map, batch, padded_batch, shuffle, "
-                                  f"repeat, filter, take, skip, zip, concat, project, rename, split.")
+        raise NotImplementedError(
+            f"For 'Dataset', '{name}' is not supported yet; use map, batch, padded_batch, shuffle, "
+            f"repeat, filter, take, skip, zip, concat, project, rename, split."
+        )
 
     method.__name__ = name
     method.__doc__ = "Not supported yet."
     return method
 
 
-for _name in ("bucket_batch_by_length", "flat_map", "device_que", "sync_wait", "sync_update", "disable_sync", "save",
-              "to_json", "build_vocab", "build_sentencepiece_vocab", "send", "recv"):
+for _name in (
+    "bucket_batch_by_length",
+    "flat_map",
+    "device_que",
+    "sync_wait",
+    "sync_update",
+    "disable_sync",
+    "save",
+    "to_json",
+    "build_vocab",
+    "build_sentencepiece_vocab",
+    "send",
+    "recv",
+):
     setattr(Dataset, _name, _later(_name))
 
 
@@ -493,7 +533,9 @@ class TakeDataset(_Reordering):
         if not isinstance(count, int) or isinstance(count, bool):
             raise TypeError(f"Argument count with value {count} is not of type [<class 'int'>], but got {type(count)}.")
         if count != -1 and not 0 < count <= INT32_MAX:
-            raise ValueError(f"count should be either -1 or within the required interval of (0, 2147483647], got {count}.")
+            raise ValueError(
+                f"count should be either -1 or within the required interval of (0, 2147483647], got {count}."
+            )
         super().__init__(input_dataset)
         self.count = count
 
@@ -530,7 +572,9 @@ class RepeatDataset(Dataset):
         if not isinstance(count, int) or isinstance(count, bool):
             raise TypeError(f"Argument count with value {count} is not of type [<class 'int'>], but got {type(count)}.")
         if count != -1 and not 0 < count <= INT32_MAX:
-            raise ValueError(f"count should be either -1 or within the required interval of [1, 2147483647], got {count}.")
+            raise ValueError(
+                f"count should be either -1 or within the required interval of [1, 2147483647], got {count}."
+            )
         super().__init__(input_dataset)
         self.count = count
 
@@ -600,8 +644,9 @@ class ProjectDataset(Dataset):
 
 def pipeline_missing(column, have):
     """The error for a column that is not there."""
-    return pipeline.pipeline_error(f"Invalid parameter, input column name: {column} doesn't exist in the dataset columns "
-                                   f"{list(have)}.")
+    return pipeline.pipeline_error(
+        f"Invalid parameter, input column name: {column} doesn't exist in the dataset columns {list(have)}."
+    )
 
 
 class RenameDataset(Dataset):
@@ -612,8 +657,9 @@ class RenameDataset(Dataset):
         self.input_columns = _as_list(input_columns, "input_columns")
         self.output_columns = _as_list(output_columns, "output_columns")
         if len(self.input_columns) != len(self.output_columns):
-            raise ValueError(f"Number of column in input_columns and output_columns is not equal: {input_columns}, "
-                             f"{output_columns}.")
+            raise ValueError(
+                f"Number of column in input_columns and output_columns is not equal: {input_columns}, {output_columns}."
+            )
 
     def _columns(self):
         have = list(self.children[0]._columns())
@@ -649,8 +695,9 @@ class ZipDataset(Dataset):
         have = [column for child in self.children for column in child._columns()]
         for column in have:
             if have.count(column) > 1:
-                raise pipeline.pipeline_error(f"Invalid data, duplicate column {column} already exists when zipping "
-                                              f"datasets.")
+                raise pipeline.pipeline_error(
+                    f"Invalid data, duplicate column {column} already exists when zipping datasets."
+                )
         return have
 
     def _count(self):
@@ -682,6 +729,7 @@ class ConcatDataset(Dataset):
     def use_sampler(self, sampler):
         """Only a DistributedSampler over all rows is supported."""
         from morel.dataset.samplers import DistributedSampler
+
         if not isinstance(sampler, DistributedSampler) or sampler.shuffle:
             raise NotImplementedError("For 'ConcatDataset', only a DistributedSampler with shuffle=False is supported.")
         self._sampler = sampler
@@ -690,8 +738,10 @@ class ConcatDataset(Dataset):
         first = self.children[0]._columns()
         for child in self.children[1:]:
             if list(child._columns()) != list(first):
-                raise pipeline.pipeline_error(f"Invalid data, columns of the datasets to concatenate differ: {list(first)} "
-                                              f"and {list(child._columns())}.")
+                raise pipeline.pipeline_error(
+                    f"Invalid data, columns of the datasets to concatenate differ: {list(first)} "
+                    f"and {list(child._columns())}."
+                )
         rows = itertools.chain.from_iterable(child._rows(run) for child in self.children)
         sampler = getattr(self, "_sampler", None)
         return rows if sampler is None else itertools.islice(rows, sampler.shard_id, None, sampler.num_shards)
@@ -704,8 +754,10 @@ def zip(datasets):  # noqa: A001 - MindSpore's public name
         datasets (tuple[Dataset]): at least two, with different column names.
     """
     if not isinstance(datasets, (list, tuple)):
-        raise TypeError(f"Argument datasets with value {datasets} is not of type [<class 'tuple'>, <class 'list'>], but got "
-                        f"{type(datasets)}.")
+        raise TypeError(
+            f"Argument datasets with value {datasets} is not of type [<class 'tuple'>, <class 'list'>], but got "
+            f"{type(datasets)}."
+        )
     if len(datasets) <= 1:
         raise ValueError("Can't zip empty or just one dataset!")
     return ZipDataset(tuple(datasets))

@@ -1,4 +1,5 @@
 """Iterators over a dataset, pass after pass."""
+
 import itertools
 
 from morel.dataset import _pipeline as pipeline
@@ -11,15 +12,19 @@ class Iterator:
 
     def __init__(self, dataset, columns=None, num_epochs=-1, output_numpy=False, do_copy=False):
         if not isinstance(num_epochs, int) or isinstance(num_epochs, bool):
-            raise TypeError(f"Argument num_epochs with value {num_epochs} is not of type [<class 'int'>], but got "
-                            f"{type(num_epochs)}.")
+            raise TypeError(
+                f"Argument num_epochs with value {num_epochs} is not of type [<class 'int'>], but got "
+                f"{type(num_epochs)}."
+            )
         if num_epochs != -1 and num_epochs <= 0:
-            raise ValueError(f"num_epochs should be either -1 or within the required interval of [1, 2147483647], got "
-                             f"{num_epochs}.")
+            raise ValueError(
+                f"num_epochs should be either -1 or within the required interval of [1, 2147483647], got {num_epochs}."
+            )
         for value, name in ((output_numpy, "output_numpy"), (do_copy, "do_copy")):
             if not isinstance(value, bool):
-                raise TypeError(f"Argument {name} with value {value} is not of type [<class 'bool'>], but got "
-                                f"{type(value)}.")
+                raise TypeError(
+                    f"Argument {name} with value {value} is not of type [<class 'bool'>], but got {type(value)}."
+                )
         self.dataset = dataset.project(columns) if columns else dataset
         self._num_epochs = num_epochs
         self._output_numpy = output_numpy
@@ -49,8 +54,10 @@ class Iterator:
 
     def _new_pass(self):
         if 0 <= self._num_epochs <= self._run.epoch:
-            raise RuntimeError(f"EOF buffer encountered. User tries to fetch data beyond the specified number of epochs "
-                               f"({self._num_epochs}).")
+            raise RuntimeError(
+                f"EOF buffer encountered. User tries to fetch data beyond the specified number of epochs "
+                f"({self._num_epochs})."
+            )
         rows = self.dataset._rows(self._run)
         if not self._skip:
             return rows

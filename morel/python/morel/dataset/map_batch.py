@@ -1,4 +1,5 @@
 """The operations that compute: map, filter, batch."""
+
 import inspect
 import itertools
 
@@ -37,8 +38,9 @@ class FilterDataset(Dataset):
                 raise pipeline.user_error("the predicate of 'filter' failed", error) from error
             keep = np.asarray(keep.asnumpy() if hasattr(keep, "asnumpy") else keep)
             if keep.size != 1 or keep.dtype.kind not in "biu":
-                raise pipeline.pipeline_error("Invalid data, the predicate of 'filter' must return a bool, but got "
-                                              f"{keep!r}.")
+                raise pipeline.pipeline_error(
+                    f"Invalid data, the predicate of 'filter' must return a bool, but got {keep!r}."
+                )
             if keep:
                 yield row
 
@@ -46,8 +48,19 @@ class FilterDataset(Dataset):
 class MapDataset(Dataset):
     """See `Dataset.map`."""
 
-    def __init__(self, input_dataset, operations, input_columns=None, output_columns=None, num_parallel_workers=None,
-                 python_multiprocessing=False, cache=None, callbacks=None, max_rowsize=None, offload=None):
+    def __init__(
+        self,
+        input_dataset,
+        operations,
+        input_columns=None,
+        output_columns=None,
+        num_parallel_workers=None,
+        python_multiprocessing=False,
+        cache=None,
+        callbacks=None,
+        max_rowsize=None,
+        offload=None,
+    ):
         super().__init__(input_dataset, num_parallel_workers, cache)
         if callbacks is not None:
             raise NotImplementedError("For 'map', 'callbacks' is not supported yet.")
@@ -55,14 +68,18 @@ class MapDataset(Dataset):
             operations = [operations]
         for operation in operations:
             if not callable(operation):
-                raise ValueError("Parameter operations's element of method map should be a python function or class method "
-                                 f"which should be callable, but got: {operation}. It doesn't need parentheses for python "
-                                 "function or class method.")
+                raise ValueError(
+                    "Parameter operations's element of method map should be a python function or class method "
+                    f"which should be callable, but got: {operation}. It doesn't need parentheses for python "
+                    "function or class method."
+                )
         if not operations:
             raise ValueError("operations list can not be empty.")
         if not isinstance(python_multiprocessing, bool):
-            raise TypeError(f"Argument python_multiprocessing with value {python_multiprocessing} is not of type "
-                            f"[<class 'bool'>], but got {type(python_multiprocessing)}.")
+            raise TypeError(
+                f"Argument python_multiprocessing with value {python_multiprocessing} is not of type "
+                f"[<class 'bool'>], but got {type(python_multiprocessing)}."
+            )
         self.operations = _flatten(operations)
         self.input_columns = None if input_columns is None else _as_list(input_columns, "input_columns")
         self.output_columns = None if output_columns is None else _as_list(output_columns, "output_columns")
@@ -89,9 +106,12 @@ class MapDataset(Dataset):
 
     # One array operation for all rows of a batch, where all operations have one.
     def _is_table(self):
-        return (self.children[0]._is_table() and len(self._inputs()) == 1
-                and len(self.output_columns or self._inputs()) == 1
-                and all(hasattr(operation, "_apply_batch") for operation in self.operations))
+        return (
+            self.children[0]._is_table()
+            and len(self._inputs()) == 1
+            and len(self.output_columns or self._inputs()) == 1
+            and all(hasattr(operation, "_apply_batch") for operation in self.operations)
+        )
 
     def _fetch(self, ids):
         return self._arranged(self.children[0]._fetch(ids), self._compute_batch)
@@ -118,7 +138,8 @@ class MapDataset(Dataset):
             raise pipeline.pipeline_error(
                 "Invalid columns, the number of columns returned in 'map' operations should match the number of "
                 f"'output_columns', but got the number of columns returned in 'map' operations: {len(results)}, the number "
-                f"of 'output_columns': {len(outputs)}.")
+                f"of 'output_columns': {len(outputs)}."
+            )
         both = (*results, *row)
         return tuple(both[place] for place in places)
 
@@ -148,7 +169,9 @@ class MapDataset(Dataset):
 
         items = ((epoch, row_number, row) for row_number, row in enumerate(self._child_rows(run)))
         # Threads only when asked for: they pay where a user's function waits or leaves the interpreter.
-        yield from pipeline.parallel_map(run, self, one, items, self.num_parallel_workers or 1, self.python_multiprocessing)
+        yield from pipeline.parallel_map(
+            run, self, one, items, self.num_parallel_workers or 1, self.python_multiprocessing
+        )
 
 
 def _flatten(operations):
@@ -178,23 +201,37 @@ class BatchInfo:
 class BatchDataset(Dataset):
     """See `Dataset.batch`."""
 
-    def __init__(self, input_dataset, batch_size, drop_remainder=False, num_parallel_workers=None, per_batch_map=None,
-                 input_columns=None, output_columns=None, python_multiprocessing=False, max_rowsize=None, pad_info=None):
+    def __init__(
+        self,
+        input_dataset,
+        batch_size,
+        drop_remainder=False,
+        num_parallel_workers=None,
+        per_batch_map=None,
+        input_columns=None,
+        output_columns=None,
+        python_multiprocessing=False,
+        max_rowsize=None,
+        pad_info=None,
+    ):
         super().__init__(input_dataset, num_parallel_workers)
         if not callable(batch_size):
             _check_range(batch_size, 1, "batch_size")
         elif len(inspect.signature(batch_size).parameters) != 1:
             raise ValueError("callable batch_size should take one parameter (BatchInfo).")
         if not isinstance(drop_remainder, bool):
-            raise TypeError(f"Argument drop_remainder with value {drop_remainder} is not of type [<class 'bool'>], but got "
-                            f"{type(drop_remainder)}.")
+            raise TypeError(
+                f"Argument drop_remainder with value {drop_remainder} is not of type [<class 'bool'>], but got "
+                f"{type(drop_remainder)}."
+            )
         if per_batch_map is None and (input_columns is not None or output_columns is not None):
             raise ValueError("input_columns and output_columns can be specified only when per_batch_map is specified.")
         if per_batch_map is not None and not callable(per_batch_map):
             raise TypeError("per_batch_map should be a Python function or a callable Python object.")
         if pad_info is not None and not isinstance(pad_info, dict):
-            raise TypeError(f"Argument pad_info with value {pad_info} is not of type [<class 'dict'>], but got "
-                            f"{type(pad_info)}.")
+            raise TypeError(
+                f"Argument pad_info with value {pad_info} is not of type [<class 'dict'>], but got {type(pad_info)}."
+            )
         self.batch_size, self.drop_remainder, self.per_batch_map = batch_size, drop_remainder, per_batch_map
         self.input_columns = None if input_columns is None else _as_list(input_columns, "input_columns")
         self.output_columns = None if output_columns is None else _as_list(output_columns, "output_columns")
@@ -242,7 +279,9 @@ class BatchDataset(Dataset):
             info = BatchInfo(epoch, number)
             size = self.batch_size(info) if callable(self.batch_size) else self.batch_size
             if not isinstance(size, int) or size < 1:
-                raise pipeline.pipeline_error(f"Invalid batch_size function, it must return a positive int, but got {size}.")
+                raise pipeline.pipeline_error(
+                    f"Invalid batch_size function, it must return a positive int, but got {size}."
+                )
             group = list(itertools.islice(rows, size))
             if not group or (len(group) < size and self.drop_remainder):
                 return
@@ -252,7 +291,7 @@ class BatchDataset(Dataset):
         ids = child._ids(run)
         end = len(ids) // self.batch_size * self.batch_size if self.drop_remainder else len(ids)
         for begin in range(0, end, self.batch_size):
-            yield tuple(child._fetch(ids[begin:min(begin + self.batch_size, end)]))
+            yield tuple(child._fetch(ids[begin : min(begin + self.batch_size, end)]))
 
     def _combine(self, group, info):
         """One batch of the rows in `group`."""
@@ -267,8 +306,9 @@ class BatchDataset(Dataset):
                 raise pipeline.user_error("per_batch_map failed", error) from error
             outputs = self.output_columns or inputs
             if len(results) != len(outputs):
-                raise pipeline.pipeline_error(f"Invalid per_batch_map, it returned {len(results)} columns, but {len(outputs)} "
-                                              f"are named.")
+                raise pipeline.pipeline_error(
+                    f"Invalid per_batch_map, it returned {len(results)} columns, but {len(outputs)} are named."
+                )
             for column in inputs:
                 del columns[column]
             columns.update(zip(outputs, results))

@@ -1,16 +1,29 @@
 """Samplers: which rows a source gives, and in which order."""
+
 import enum
 
 import numpy as np
 
 from morel.dataset import _random, config
 
-__all__ = ["Shuffle", "Sampler", "BuiltinSampler", "SequentialSampler", "RandomSampler", "SubsetSampler",
-           "SubsetRandomSampler", "DistributedSampler", "WeightedRandomSampler", "PKSampler", "IterSampler"]
+__all__ = [
+    "Shuffle",
+    "Sampler",
+    "BuiltinSampler",
+    "SequentialSampler",
+    "RandomSampler",
+    "SubsetSampler",
+    "SubsetRandomSampler",
+    "DistributedSampler",
+    "WeightedRandomSampler",
+    "PKSampler",
+    "IterSampler",
+]
 
 
 class Shuffle(str, enum.Enum):
     """How much to shuffle: everything, only the order of files, only inside of files."""
+
     GLOBAL = "global"
     FILES = "files"
     INFILE = "infile"
@@ -76,7 +89,7 @@ class BuiltinSampler:
                 own = self._own_orders(size, source)
             order = np.asarray(next(own), np.int64)
             if self.num_samples:
-                order = order[:self.num_samples]
+                order = order[: self.num_samples]
             wrong = order[(order < 0) | (order >= size)]
             if wrong.size:
                 raise RuntimeError(f"Sample ID ({wrong[0]}) is out of bound, expected range [0, {size - 1}]")
@@ -141,8 +154,10 @@ class SequentialSampler(BuiltinSampler):
 
     def _own_orders(self, count, source):
         if self.start_index >= count > 0:
-            raise RuntimeError(f"Invalid parameter, start_index must be less than num_rows, but got start_index: "
-                               f"{self.start_index}, num_rows: {count}.")
+            raise RuntimeError(
+                f"Invalid parameter, start_index must be less than num_rows, but got start_index: "
+                f"{self.start_index}, num_rows: {count}."
+            )
         while True:
             yield np.arange(self.start_index, count)
 
@@ -266,7 +281,7 @@ class DistributedSampler(BuiltinSampler):
             if self.shuffle:
                 rows = _random.shuffled(rows, seed)
             if self.offset >= 0:
-                yield rows[(self.shard_id - self.offset) % self.num_shards::self.num_shards]
+                yield rows[(self.shard_id - self.offset) % self.num_shards :: self.num_shards]
             elif count == 0:
                 yield rows
             else:
@@ -287,8 +302,9 @@ class WeightedRandomSampler(BuiltinSampler):
         weights = list(weights)
         for index, weight in enumerate(weights):
             if not isinstance(weight, (int, float, np.number)) or isinstance(weight, bool):
-                raise TypeError(f"type of weights element must be number, but got w[{index}]={weight}, "
-                                f"type={type(weight)}.")
+                raise TypeError(
+                    f"type of weights element must be number, but got w[{index}]={weight}, type={type(weight)}."
+                )
         if not weights:
             raise ValueError("weights size should not be 0")
         if min(weights) < 0:
@@ -307,7 +323,9 @@ class WeightedRandomSampler(BuiltinSampler):
         seed = config.effective_seed()
         draw = _random.weighted_draws if self.replacement else _random.weighted_choice
         if not self.replacement and (self.num_samples or 0) > len(self.weights):
-            raise RuntimeError("Invalid parameter, without replacement num_samples must not exceed the number of weights.")
+            raise RuntimeError(
+                "Invalid parameter, without replacement num_samples must not exceed the number of weights."
+            )
         while True:
             yield draw(self.weights, self.num_samples or len(self.weights), seed)
 
@@ -345,12 +363,14 @@ class PKSampler(BuiltinSampler):
             raise NotImplementedError("For 'PKSampler', a child sampler is not supported.")
         labels = source._labels(self.class_column) if source is not None else None
         if labels is None:
-            raise RuntimeError(f"For 'PKSampler', the dataset has no column '{self.class_column}' that is known in advance.")
+            raise RuntimeError(
+                f"For 'PKSampler', the dataset has no column '{self.class_column}' that is known in advance."
+            )
         seed = config.effective_seed()
         classes = [np.flatnonzero(labels == label) for label in np.unique(labels)]
         while True:
             picked = [_random.shuffled(rows, seed) if self.shuffle else rows for rows in classes]
-            yield np.concatenate([rows[:self.num_val] for rows in picked])
+            yield np.concatenate([rows[: self.num_val] for rows in picked])
             seed = (seed + 1) & 0xFFFFFFFF
 
 
@@ -358,18 +378,24 @@ def choose_sampler(sampler, num_samples, shuffle, num_shards, shard_id):
     """The sampler of a source from its usual five arguments."""
     _check_count(num_samples)
     if sampler is not None and any(value is not None for value in (num_samples, shuffle, num_shards, shard_id)):
-        raise ValueError(f"Conflicting arguments during sampler assignments. num_samples: {num_samples}, num_shards: "
-                         f"{num_shards}, shard_id: {shard_id}, shuffle: {shuffle}.")
+        raise ValueError(
+            f"Conflicting arguments during sampler assignments. num_samples: {num_samples}, num_shards: "
+            f"{num_shards}, shard_id: {shard_id}, shuffle: {shuffle}."
+        )
     if shuffle is not None and not isinstance(shuffle, (bool, Shuffle)):
-        raise TypeError(f"shuffle must be of boolean or enum of 'Shuffle' values like 'Shuffle.GLOBAL', but got {shuffle}.")
+        raise TypeError(
+            f"shuffle must be of boolean or enum of 'Shuffle' values like 'Shuffle.GLOBAL', but got {shuffle}."
+        )
     if (num_shards is None) != (shard_id is None):
         raise ValueError("num_shards and shard_id need to be passed in together.")
     if num_shards is not None:
         for value, name in ((num_shards, "num_shards"), (shard_id, "shard_id")):
             if not isinstance(value, int) or isinstance(value, bool):
-                raise TypeError(f"Argument {name} with value {value} is not of type [<class 'int'>], but got {type(value)}.")
+                raise TypeError(
+                    f"Argument {name} with value {value} is not of type [<class 'int'>], but got {type(value)}."
+                )
         if num_shards <= 0:
-            raise ValueError(f"Input num_shards is not within the required interval of [1, 2147483647].")
+            raise ValueError("Input num_shards is not within the required interval of [1, 2147483647].")
         if not 0 <= shard_id < num_shards:
             raise ValueError("shard_id should be less than num_shards.")
         return DistributedSampler(num_shards, shard_id, shuffle is None or bool(shuffle), num_samples)

@@ -1,14 +1,23 @@
 """Where rows come from: arrays in memory, user-written sources, MNIST and CIFAR folders."""
+
 import os
 
 import numpy as np
 
 from morel.dataset import _pipeline as pipeline
-from morel.dataset.datasets import Dataset, MappableDataset, _as_list
-from morel.dataset.samplers import BuiltinSampler, choose_sampler
+from morel.dataset.datasets import MappableDataset, _as_list
+from morel.dataset.samplers import choose_sampler
 
-__all__ = ["NumpySlicesDataset", "GeneratorDataset", "MnistDataset", "FashionMnistDataset", "KMnistDataset",
-           "Cifar10Dataset", "Cifar100Dataset", "PaddedDataset"]
+__all__ = [
+    "NumpySlicesDataset",
+    "GeneratorDataset",
+    "MnistDataset",
+    "FashionMnistDataset",
+    "KMnistDataset",
+    "Cifar10Dataset",
+    "Cifar100Dataset",
+    "PaddedDataset",
+]
 
 
 class _ArraysDataset(MappableDataset):
@@ -55,11 +64,22 @@ class NumpySlicesDataset(_ArraysDataset):
         2 4.0
     """
 
-    def __init__(self, data, column_names=None, num_samples=None, num_parallel_workers=1, shuffle=None, sampler=None,
-                 num_shards=None, shard_id=None):
+    def __init__(
+        self,
+        data,
+        column_names=None,
+        num_samples=None,
+        num_parallel_workers=1,
+        shuffle=None,
+        sampler=None,
+        num_shards=None,
+        shard_id=None,
+    ):
         if not isinstance(data, (list, tuple, dict, np.ndarray)):
-            raise TypeError(f"Argument data with value {data} is not of type [<class 'list'>, <class 'tuple'>, <class "
-                            f"'dict'>, <class 'numpy.ndarray'>], but got {type(data)}.")
+            raise TypeError(
+                f"Argument data with value {data} is not of type [<class 'list'>, <class 'tuple'>, <class "
+                f"'dict'>, <class 'numpy.ndarray'>], but got {type(data)}."
+            )
         if len(data) == 0:
             raise ValueError("Argument data cannot be empty")
         if isinstance(data, dict):
@@ -75,8 +95,9 @@ class NumpySlicesDataset(_ArraysDataset):
         arrays = [_column_array(column) for column in values]
         if len({len(array) for array in arrays}) > 1:
             raise ValueError("Data length in each column is not equal.")
-        super().__init__(arrays, names, choose_sampler(sampler, num_samples, shuffle, num_shards, shard_id),
-                         num_parallel_workers)
+        super().__init__(
+            arrays, names, choose_sampler(sampler, num_samples, shuffle, num_shards, shard_id), num_parallel_workers
+        )
 
     def _is_table(self):
         return all(array.dtype != object for array in self._known_arrays)
@@ -129,15 +150,35 @@ class GeneratorDataset(MappableDataset):
         collate_fn (Callable, optional): makes a batch of the list of rows that `batch_sampler` names.
     """
 
-    def __init__(self, source, column_names=None, column_types=None, schema=None, num_samples=None,
-                 num_parallel_workers=1, shuffle=None, sampler=None, num_shards=None, shard_id=None,
-                 python_multiprocessing=True, max_rowsize=None, batch_sampler=None, collate_fn=None):
+    def __init__(
+        self,
+        source,
+        column_names=None,
+        column_types=None,
+        schema=None,
+        num_samples=None,
+        num_parallel_workers=1,
+        shuffle=None,
+        sampler=None,
+        num_shards=None,
+        shard_id=None,
+        python_multiprocessing=True,
+        max_rowsize=None,
+        batch_sampler=None,
+        collate_fn=None,
+    ):
         self.source = source
         self._accessible = hasattr(source, "__getitem__")
-        if not self._accessible and not callable(source) and not hasattr(source, "__iter__") and not hasattr(
-                source, "__next__"):
-            raise TypeError("Input `source` function of GeneratorDataset should be callable, iterable or random accessible, "
-                            "commonly it should implement one of the method like yield, __getitem__ or __next__(__iter__).")
+        if (
+            not self._accessible
+            and not callable(source)
+            and not hasattr(source, "__iter__")
+            and not hasattr(source, "__next__")
+        ):
+            raise TypeError(
+                "Input `source` function of GeneratorDataset should be callable, iterable or random accessible, "
+                "commonly it should implement one of the method like yield, __getitem__ or __next__(__iter__)."
+            )
         if schema is not None:
             raise NotImplementedError("For 'GeneratorDataset', 'schema' is not supported yet; give 'column_names'.")
         if column_names is None:
@@ -169,8 +210,10 @@ class GeneratorDataset(MappableDataset):
         if not hasattr(self.source, "__len__"):
             count = self.sampler.get_num_samples()
             if count is None:
-                raise RuntimeError("The source of 'GeneratorDataset' has '__getitem__' but no '__len__': define it, or give "
-                                   "'num_samples'.")
+                raise RuntimeError(
+                    "The source of 'GeneratorDataset' has '__getitem__' but no '__len__': define it, or give "
+                    "'num_samples'."
+                )
             return count
         return len(self.source)
 
@@ -205,11 +248,23 @@ class GeneratorDataset(MappableDataset):
     def _values(self, run):
         """What the source gives, row by row."""
         if self.batch_sampler is not None:
-            yield from pipeline.parallel_map(run, self, self._read_batch, self.batch_sampler, self.num_parallel_workers or 1,
-                                             self.python_multiprocessing)
+            yield from pipeline.parallel_map(
+                run,
+                self,
+                self._read_batch,
+                self.batch_sampler,
+                self.num_parallel_workers or 1,
+                self.python_multiprocessing,
+            )
         elif self._accessible:
-            yield from pipeline.parallel_map(run, self, self._read, self._ids(run).tolist(), self.num_parallel_workers or 1,
-                                             self.python_multiprocessing)
+            yield from pipeline.parallel_map(
+                run,
+                self,
+                self._read,
+                self._ids(run).tolist(),
+                self.num_parallel_workers or 1,
+                self.python_multiprocessing,
+            )
         else:
             try:
                 for i, value in enumerate(self.source() if callable(self.source) else self.source):
@@ -224,12 +279,15 @@ class GeneratorDataset(MappableDataset):
             try:
                 row = pipeline.to_row(value)
             except TypeError as error:
-                raise pipeline.user_error("the source of 'GeneratorDataset' returned something unusable", error) from error
+                raise pipeline.user_error(
+                    "the source of 'GeneratorDataset' returned something unusable", error
+                ) from error
             if len(row) != len(self._column_names):
                 raise RuntimeError(
                     "Exception thrown from user defined Python function in dataset: Invalid Python function, the 'source' of "
                     "'GeneratorDataset' should return same number of NumPy arrays as specified in column_names, the size of "
-                    f"column_names is:{len(self._column_names)} and number of returned NumPy array is:{len(row)}")
+                    f"column_names is:{len(self._column_names)} and number of returned NumPy array is:{len(row)}"
+                )
             if self.column_types is not None:
                 self._check_types(row)
             yield row
@@ -240,7 +298,8 @@ class GeneratorDataset(MappableDataset):
                 raise RuntimeError(
                     "Exception thrown from user defined Python function in dataset: Invalid Python function, type of "
                     f"returned data in 'GeneratorDataset' should be same with specified column_types, but the type of "
-                    f"returned data: {value.dtype}, specified column type: {wanted}")
+                    f"returned data: {value.dtype}, specified column type: {wanted}"
+                )
 
     def __getitem__(self, index):
         return self.source[index]
@@ -252,11 +311,13 @@ def _check_batch_sampler(source, batch_sampler, num_samples, shuffle, sampler, n
     if not hasattr(batch_sampler, "__iter__"):
         raise TypeError("batch_sampler should have __getitem__ or __iter__ attribute.")
     if any(value is not None for value in (num_samples, shuffle, sampler, num_shards)):
-        raise ValueError("batch_sampler is mutually exclusive with num_samples, shuffle, sampler, num_shards and shard_id.")
+        raise ValueError(
+            "batch_sampler is mutually exclusive with num_samples, shuffle, sampler, num_shards and shard_id."
+        )
 
 
 def _numpy_name(dtype):
-    """"float32" of a Morel or NumPy dtype."""
+    """ "float32" of a Morel or NumPy dtype."""
     name = str(dtype) if "numpy" not in type(dtype).__module__ and not isinstance(dtype, type) else np.dtype(dtype).name
     return name.lower().rsplit(".", 1)[-1]
 
@@ -270,8 +331,10 @@ class PaddedDataset(GeneratorDataset):
 
     def __init__(self, padded_samples):
         if not isinstance(padded_samples, list):
-            raise TypeError(f"Argument padded_samples with value {padded_samples} is not of type [<class 'list'>], but got "
-                            f"{type(padded_samples)}.")
+            raise TypeError(
+                f"Argument padded_samples with value {padded_samples} is not of type [<class 'list'>], but got "
+                f"{type(padded_samples)}."
+            )
         if not padded_samples:
             raise ValueError("padded_samples cannot be empty.")
         super().__init__([tuple(row.values()) for row in padded_samples], list(padded_samples[0]), shuffle=False)
@@ -279,9 +342,12 @@ class PaddedDataset(GeneratorDataset):
 
 # --- folders of images ---
 
+
 def _check_folder(folder):
     if not isinstance(folder, (str, os.PathLike)):
-        raise TypeError(f"Argument dataset_dir with value {folder} is not of type [<class 'str'>], but got {type(folder)}.")
+        raise TypeError(
+            f"Argument dataset_dir with value {folder} is not of type [<class 'str'>], but got {type(folder)}."
+        )
     folder = os.fspath(folder)
     if not os.path.isdir(folder) or not os.access(folder, os.R_OK):
         raise ValueError(f"The folder {folder} does not exist or is not a directory or permission denied!")
@@ -316,22 +382,40 @@ class MnistDataset(_ArraysDataset):
         ValueError: no such folder, wrong `usage`, conflicting arguments.
         RuntimeError: files are missing, damaged, or of another kind.
     """
+
     _parts = {"train": "train", "test": "t10k"}
 
-    def __init__(self, dataset_dir, usage=None, num_samples=None, num_parallel_workers=None, shuffle=None, sampler=None,
-                 num_shards=None, shard_id=None, cache=None):
+    def __init__(
+        self,
+        dataset_dir,
+        usage=None,
+        num_samples=None,
+        num_parallel_workers=None,
+        shuffle=None,
+        sampler=None,
+        num_shards=None,
+        shard_id=None,
+        cache=None,
+    ):
         self.dataset_dir = _check_folder(dataset_dir)
         self.usage = _check_usage(usage, ["train", "test", "all"])
-        super().__init__(None, ["image", "label"], choose_sampler(sampler, num_samples, shuffle, num_shards, shard_id),
-                         num_parallel_workers, cache)
+        super().__init__(
+            None,
+            ["image", "label"],
+            choose_sampler(sampler, num_samples, shuffle, num_shards, shard_id),
+            num_parallel_workers,
+            cache,
+        )
 
     def _arrays(self):
         if self._known_arrays is None:
             usages = [self.usage] if self.usage != "all" else ["train", "test"]
             parts = [part for part in (self._read_part(usage) for usage in usages) if part is not None]
             if not parts:
-                raise RuntimeError(f"Invalid data, no {'/'.join(usages)} images and labels found in {self.dataset_dir}: "
-                                   f"expected files such as {self._parts[usages[0]]}-images-idx3-ubyte (or .gz).")
+                raise RuntimeError(
+                    f"Invalid data, no {'/'.join(usages)} images and labels found in {self.dataset_dir}: "
+                    f"expected files such as {self._parts[usages[0]]}-images-idx3-ubyte (or .gz)."
+                )
             arrays = [np.concatenate(columns) if len(columns) > 1 else columns[0] for columns in zip(*parts)]
             self._known_arrays = arrays
         return self._known_arrays
@@ -340,17 +424,22 @@ class MnistDataset(_ArraysDataset):
         paths = [self._find(f"{self._parts[usage]}-{kind}") for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")]
         if None in paths:
             if any(paths):
-                raise RuntimeError(f"Invalid data, {self.dataset_dir} has {usage} images without labels, or the other way round.")
+                raise RuntimeError(
+                    f"Invalid data, {self.dataset_dir} has {usage} images without labels, or the other way round."
+                )
             return None
         images, labels = (_read_idx(path) for path in paths)
         if images.dtype != np.uint8 or images.ndim != 3:
             raise RuntimeError(f"Invalid mnist file, {paths[0]} holds {images.dtype}{list(images.shape)}, not images.")
         if images.shape[1:] != (28, 28):
-            raise RuntimeError(f"Invalid mnist file, shape of image in {paths[0]} should be (28, 28), but got "
-                               f"{images.shape[1:]}.")
+            raise RuntimeError(
+                f"Invalid mnist file, shape of image in {paths[0]} should be (28, 28), but got {images.shape[1:]}."
+            )
         if labels.dtype != np.uint8 or labels.shape != images.shape[:1]:
-            raise RuntimeError(f"Invalid mnist file, number of labels in {paths[1]} ({labels.shape}) does not match the "
-                               f"{len(images)} images in {paths[0]}.")
+            raise RuntimeError(
+                f"Invalid mnist file, number of labels in {paths[1]} ({labels.shape}) does not match the "
+                f"{len(images)} images in {paths[0]}."
+            )
         return images[..., None], labels.astype(np.uint32)
 
     def _find(self, name):
@@ -371,6 +460,7 @@ class KMnistDataset(MnistDataset):
 def _read_idx(path):
     try:
         from morel._core import read_idx
+
         return read_idx(path).asnumpy()
     except (ValueError, OSError) as error:
         raise RuntimeError(f"Invalid mnist file, {error}") from error
@@ -384,15 +474,31 @@ class Cifar10Dataset(_ArraysDataset):
         usage (str, optional): ``"train"``, ``"test"`` or ``"all"``. Default ``None``: all.
         num_samples, num_parallel_workers, shuffle, sampler, num_shards, shard_id, cache: as in MnistDataset.
     """
+
     _files = {"train": [f"data_batch_{i}.bin" for i in range(1, 6)], "test": ["test_batch.bin"]}
     _label_columns = ["label"]
 
-    def __init__(self, dataset_dir, usage=None, num_samples=None, num_parallel_workers=None, shuffle=None, sampler=None,
-                 num_shards=None, shard_id=None, cache=None):
+    def __init__(
+        self,
+        dataset_dir,
+        usage=None,
+        num_samples=None,
+        num_parallel_workers=None,
+        shuffle=None,
+        sampler=None,
+        num_shards=None,
+        shard_id=None,
+        cache=None,
+    ):
         self.dataset_dir = _check_folder(dataset_dir)
         self.usage = _check_usage(usage, ["train", "test", "all"])
-        super().__init__(None, ["image", *self._label_columns],
-                         choose_sampler(sampler, num_samples, shuffle, num_shards, shard_id), num_parallel_workers, cache)
+        super().__init__(
+            None,
+            ["image", *self._label_columns],
+            choose_sampler(sampler, num_samples, shuffle, num_shards, shard_id),
+            num_parallel_workers,
+            cache,
+        )
 
     def _arrays(self):
         if self._known_arrays is None:
@@ -400,8 +506,9 @@ class Cifar10Dataset(_ArraysDataset):
             paths = [os.path.join(self.dataset_dir, name) for usage in usages for name in self._files[usage]]
             found = [path for path in paths if os.path.isfile(path)]
             if not found:
-                raise RuntimeError(f"Invalid data, none of {', '.join(map(os.path.basename, paths))} is in "
-                                   f"{self.dataset_dir}.")
+                raise RuntimeError(
+                    f"Invalid data, none of {', '.join(map(os.path.basename, paths))} is in {self.dataset_dir}."
+                )
             records = np.concatenate([self._records(path) for path in found])
             labels = len(self._label_columns)
             images = np.ascontiguousarray(records[:, labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
@@ -413,8 +520,10 @@ class Cifar10Dataset(_ArraysDataset):
         size = len(self._label_columns) + 3072
         content = np.fromfile(path, np.uint8)
         if len(content) == 0 or len(content) % size:
-            raise RuntimeError(f"Invalid cifar file, {path}: {len(content)} bytes are no multiple of {size}; the file is "
-                               f"truncated at byte {len(content)} or of another kind.")
+            raise RuntimeError(
+                f"Invalid cifar file, {path}: {len(content)} bytes are no multiple of {size}; the file is "
+                f"truncated at byte {len(content)} or of another kind."
+            )
         return content.reshape(-1, size)
 
 
@@ -425,5 +534,6 @@ class Cifar100Dataset(Cifar10Dataset):
         dataset_dir (str): folder with ``train.bin`` and ``test.bin``.
         usage, num_samples, num_parallel_workers, shuffle, sampler, num_shards, shard_id, cache: as in Cifar10Dataset.
     """
+
     _files = {"train": ["train.bin"], "test": ["test.bin"]}
     _label_columns = ["fine_label", "coarse_label"]

@@ -108,6 +108,7 @@ class Cell(CellHooks, CellState):
     is_top_cell = False
     mixed_precision_type = None
     bprop_debug = False
+    cell_init_args = ""
     compiled = False
     arguments_key = ""
     _auto_prefix = True

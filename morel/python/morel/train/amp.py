@@ -1,4 +1,5 @@
 """Mixed precision: which cells compute in a half type, and the training step with a loss scale."""
+
 from morel.common import dtype as mstype
 
 __all__ = ["auto_mixed_precision", "build_train_network", "custom_mixed_precision", "get_white_list", "get_black_list"]
@@ -8,12 +9,22 @@ _LEVELS = ("O0", "O1", "O2", "O3", "auto")
 
 def _white_cells():
     from morel import nn
-    return [nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Conv1dTranspose, nn.Conv2dTranspose, nn.Conv3dTranspose, nn.Dense,
-            *(getattr(nn, name) for name in ("LSTMCell", "RNNCell", "GRUCell") if hasattr(nn, name))]
+
+    return [
+        nn.Conv1d,
+        nn.Conv2d,
+        nn.Conv3d,
+        nn.Conv1dTranspose,
+        nn.Conv2dTranspose,
+        nn.Conv3dTranspose,
+        nn.Dense,
+        *(getattr(nn, name) for name in ("LSTMCell", "RNNCell", "GRUCell") if hasattr(nn, name)),
+    ]
 
 
 def _black_cells():
     from morel import nn
+
     return [nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.LayerNorm]
 
 
@@ -31,6 +42,7 @@ def _cast_output(cell, dtype):
     """Makes `cell` return floating tensors as `dtype`."""
     from morel.nn._mixed_precision import _cast_float
     from morel.ops import cast
+
     cell.register_forward_hook(lambda _, inputs, output: _cast_float(output, dtype, cast))
 
 
@@ -85,6 +97,7 @@ def auto_mixed_precision(network, amp_level="O0", dtype=mstype.float16):
         ValueError: unknown level or another dtype.
     """
     from morel.nn.cell import Cell
+
     if not isinstance(network, Cell):
         raise TypeError(f"For amp_level '{amp_level}', the network type should be Cell.")
     _check_half(dtype)
@@ -112,19 +125,23 @@ def custom_mixed_precision(network, *, white_list=None, black_list=None, dtype=m
         The network.
     """
     from morel.nn.cell import Cell
+
     if not isinstance(network, Cell):
         raise TypeError(f"The network type should be Cell, but got {type(network)}.")
     if white_list is None and black_list is None:
         raise ValueError("For custom_mixed_precision, one of white_list and black_list must be provided.")
     if white_list is not None and black_list is not None:
-        raise ValueError("For custom_mixed_precision, the white_list or black_list cannot be provided at the same time, please "
-                         "provide one or the other.")
+        raise ValueError(
+            "For custom_mixed_precision, the white_list or black_list cannot be provided at the same time, please "
+            "provide one or the other."
+        )
     _check_half(dtype)
     classes = white_list if white_list is not None else black_list
     for cls in classes:
         if not isinstance(cls, type) or not issubclass(cls, Cell):
-            raise NotImplementedError(f"For custom_mixed_precision, only classes of cells are supported in the lists, but got "
-                                      f"{cls}.")
+            raise NotImplementedError(
+                f"For custom_mixed_precision, only classes of cells are supported in the lists, but got {cls}."
+            )
     (_use_half_in if white_list is not None else _use_half_except)(network, classes, dtype)
     return network
 
@@ -148,11 +165,14 @@ def build_train_network(network, optimizer, loss_fn=None, level="O0", boost_leve
         A TrainOneStepCell, or a TrainOneStepWithLossScaleCell.
     """
     from morel import nn
+
     if not isinstance(network, nn.Cell):
         raise TypeError(f"The type of 'network' should be 'Cell', but got type '{type(network).__name__}'.")
     if not isinstance(optimizer, nn.Optimizer):
-        raise TypeError(f"The type of 'optimizer' should be one of '['Optimizer', 'FreezeOpt']', but got type "
-                        f"'{type(optimizer).__name__}'.")
+        raise TypeError(
+            f"The type of 'optimizer' should be one of '['Optimizer', 'FreezeOpt']', but got type "
+            f"'{type(optimizer).__name__}'."
+        )
     if level not in _LEVELS:
         raise ValueError(f"The 'level' should be in : {list(_LEVELS)}, but got {level}.")
     if boost_level != "O0":
@@ -174,11 +194,13 @@ def build_train_network(network, optimizer, loss_fn=None, level="O0", boost_leve
 
 def _default_manager(level):
     from morel.train.loss_scale_manager import DynamicLossScaleManager
+
     return DynamicLossScaleManager() if _DEFAULT_SCALING[level] else None
 
 
 def _train_cell(network, optimizer, manager):
     from morel import nn
+
     if manager is None:
         return nn.TrainOneStepCell(network, optimizer).set_train()
     update_cell = manager.get_update_cell()

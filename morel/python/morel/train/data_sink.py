@@ -1,4 +1,5 @@
 """Training functions that take their data themselves."""
+
 from morel.train._check import int_at_least
 
 __all__ = ["data_sink"]

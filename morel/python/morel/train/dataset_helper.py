@@ -1,4 +1,5 @@
 """Iterating over a dataset in a training loop."""
+
 from morel.train._check import int_at_least, is_bool
 
 __all__ = ["DatasetHelper", "connect_network_with_dataset"]

@@ -1,4 +1,5 @@
 """How a loss scale is chosen and changed during training."""
+
 from morel.train._check import int_at_least
 
 __all__ = ["LossScaleManager", "FixedLossScaleManager", "DynamicLossScaleManager"]
@@ -49,6 +50,7 @@ class FixedLossScaleManager(LossScaleManager):
         if not self._drop_overflow_update:
             return None
         from morel.nn.wrap import FixedLossScaleUpdateCell
+
         return FixedLossScaleUpdateCell(self._loss_scale)
 
 
@@ -63,12 +65,14 @@ class DynamicLossScaleManager(LossScaleManager):
     Source: Micikevicius et al., Mixed Precision Training, 2017, section 3.2.
     """
 
-    def __init__(self, init_loss_scale=2 ** 24, scale_factor=2, scale_window=2000):
+    def __init__(self, init_loss_scale=2**24, scale_factor=2, scale_window=2000):
         if init_loss_scale <= 1.0:
             raise ValueError(f"The argument 'init_loss_scale' must be > 1, but got {init_loss_scale}")
         if not isinstance(scale_window, int):
-            raise TypeError(f"For 'DynamicLossScaleManager', the 'scale_window' must be int, but got "
-                            f"'{type(scale_window).__name__}'")
+            raise TypeError(
+                f"For 'DynamicLossScaleManager', the 'scale_window' must be int, but got "
+                f"'{type(scale_window).__name__}'"
+            )
         int_at_least(scale_window, 1, "scale_window")
         if scale_factor <= 0:
             raise ValueError(f"The argument 'scale_factor' must be > 0, but got {scale_factor}")
@@ -101,8 +105,10 @@ class DynamicLossScaleManager(LossScaleManager):
                 self.loss_scale *= self.increase_ratio
             self.bad_step = 0
         if self.bad_step > self.bad_step_max:
-            raise RuntimeError(f"Dynamic loss scale continues to overflow ({self.bad_step} times) and has exceeded the maximum "
-                               f"threshold {self.bad_step_max}.")
+            raise RuntimeError(
+                f"Dynamic loss scale continues to overflow ({self.bad_step} times) and has exceeded the maximum "
+                f"threshold {self.bad_step_max}."
+            )
         self.cur_iter += 1
 
     def get_drop_overflow_update(self):
@@ -112,4 +118,5 @@ class DynamicLossScaleManager(LossScaleManager):
     def get_update_cell(self):
         """A DynamicLossScaleUpdateCell."""
         from morel.nn.wrap import DynamicLossScaleUpdateCell
+
         return DynamicLossScaleUpdateCell(self.loss_scale, self.scale_factor, self.scale_window)

@@ -1,4 +1,5 @@
 """Model: training, evaluation and prediction of a network."""
+
 import copy
 
 from morel.context import get_auto_parallel_context
@@ -41,21 +42,36 @@ class Model:
         ['mse']
     """
 
-    def __init__(self, network, loss_fn=None, optimizer=None, metrics=None, eval_network=None, eval_indexes=None,
-                 amp_level="O0", boost_level="O0", **kwargs):
+    def __init__(
+        self,
+        network,
+        loss_fn=None,
+        optimizer=None,
+        metrics=None,
+        eval_network=None,
+        eval_indexes=None,
+        amp_level="O0",
+        boost_level="O0",
+        **kwargs,
+    ):
         from morel.nn.cell import Cell
         from morel.train.amp import _LEVELS
+
         for value, name in ((network, "network"), (optimizer, "optimizer"), (eval_network, "eval_network")):
             if value is not None and not isinstance(value, Cell) or (value is None and name == "network"):
                 raise TypeError(f"The type of '{name}' should be 'Cell', but got type '{type(value).__name__}'.")
         if loss_fn is not None and not callable(loss_fn):
-            raise TypeError(f"The type of 'loss_fn' should be 'Cell' or a function, but got type '{type(loss_fn).__name__}'.")
+            raise TypeError(
+                f"The type of 'loss_fn' should be 'Cell' or a function, but got type '{type(loss_fn).__name__}'."
+            )
         if amp_level not in _LEVELS:
             raise ValueError(f"The 'level' should be in : {list(_LEVELS)}, but got {amp_level}.")
         for name in kwargs:
             if name not in ("loss_scale_manager", "keep_batchnorm_fp32", "boost_config_dict", "acc_level"):
-                raise ValueError(f"The argument in 'kwargs' should be 'loss_scale_manager' or 'keep_batchnorm_fp32' or "
-                                 f"'boost_config_dict' or 'acc_level', but got '{name}'.")
+                raise ValueError(
+                    f"The argument in 'kwargs' should be 'loss_scale_manager' or 'keep_batchnorm_fp32' or "
+                    f"'boost_config_dict' or 'acc_level', but got '{name}'."
+                )
         self._network = network
         self._loss_fn = loss_fn
         self._optimizer = optimizer
@@ -72,28 +88,35 @@ class Model:
     def _build_train_network(self):
         from morel import nn
         from morel.train.amp import build_train_network
+
         if self._optimizer is not None:
-            return build_train_network(self._network, self._optimizer, self._loss_fn, self._amp_level, self._boost_level,
-                                       **self._amp_kwargs)
+            return build_train_network(
+                self._network, self._optimizer, self._loss_fn, self._amp_level, self._boost_level, **self._amp_kwargs
+            )
         return nn.WithLossCell(self._network, self._loss_fn) if self._loss_fn is not None else self._network
 
     def _build_eval_network(self, metrics, eval_network, eval_indexes):
         from morel import nn
         from morel.train.metrics import get_metrics
+
         self._metric_fns = get_metrics(metrics)
         self._eval_network, self._eval_indexes = eval_network, None
         if not self._metric_fns:
             return
         if eval_network is not None:
             if eval_indexes is not None and not (isinstance(eval_indexes, list) and len(eval_indexes) == 3):
-                raise ValueError("The argument 'eval_indexes' must be a list or None. If 'eval_indexes' is a list, length of it "
-                                 f"must be three. But got 'eval_indexes' {eval_indexes}")
+                raise ValueError(
+                    "The argument 'eval_indexes' must be a list or None. If 'eval_indexes' is a list, length of it "
+                    f"must be three. But got 'eval_indexes' {eval_indexes}"
+                )
             self._eval_indexes = eval_indexes
             return
         if self._loss_fn is None:
-            raise ValueError("If `metrics` is set, `eval_network` must not be None. Do not set `metrics` if you don't want an "
-                             "evaluation.\nIf evaluation is required, specify `eval_network`, or `loss_fn`, from which the "
-                             "evaluation network is built if data, label and logits are one each.")
+            raise ValueError(
+                "If `metrics` is set, `eval_network` must not be None. Do not set `metrics` if you don't want an "
+                "evaluation.\nIf evaluation is required, specify `eval_network`, or `loss_fn`, from which the "
+                "evaluation network is built if data, label and logits are one each."
+            )
         self._eval_network = nn.WithEvalCell(self._network, self._loss_fn, self._amp_level in ("O2", "O3", "auto"))
         self._eval_indexes = [0, 1, 2]
 
@@ -117,8 +140,18 @@ class Model:
         self._check_training(epoch, train_dataset, dataset_sink_mode, initial_epoch, sink_size, "train")
         self._run_training(epoch, train_dataset, callbacks, dataset_sink_mode, initial_epoch)
 
-    def fit(self, epoch, train_dataset, valid_dataset=None, valid_frequency=1, callbacks=None, dataset_sink_mode=False,
-            valid_dataset_sink_mode=False, sink_size=-1, initial_epoch=0):
+    def fit(
+        self,
+        epoch,
+        train_dataset,
+        valid_dataset=None,
+        valid_frequency=1,
+        callbacks=None,
+        dataset_sink_mode=False,
+        valid_dataset_sink_mode=False,
+        sink_size=-1,
+        initial_epoch=0,
+    ):
         """Trains the network and evaluates it in between.
 
         Args:
@@ -131,11 +164,15 @@ class Model:
         """
         self._check_training(epoch, train_dataset, dataset_sink_mode, initial_epoch, sink_size, "fit")
         if not isinstance(valid_frequency, (int, list)) or isinstance(valid_frequency, bool):
-            raise TypeError(f"For 'Model.fit', the type of 'valid_frequency' must be a list or an integer, but got type "
-                            f"{type(valid_frequency)}.")
+            raise TypeError(
+                f"For 'Model.fit', the type of 'valid_frequency' must be a list or an integer, but got type "
+                f"{type(valid_frequency)}."
+            )
         if valid_dataset is not None and not self._metric_fns:
-            raise ValueError("For 'Model.fit', if valid_dataset is not None, the model argument 'metrics' can not be"
-                             "None or empty, you should set the argument 'metrics' for model.")
+            raise ValueError(
+                "For 'Model.fit', if valid_dataset is not None, the model argument 'metrics' can not be"
+                "None or empty, you should set the argument 'metrics' for model."
+            )
         is_bool(valid_dataset_sink_mode)
 
         def due(number):
@@ -150,12 +187,16 @@ class Model:
         if not isinstance(sink_size, int) or isinstance(sink_size, bool):
             raise TypeError(f"The input value must be int, but got '{type(sink_size).__name__}'")
         if sink_size < -1 or sink_size == 0:
-            raise ValueError(f"For 'Model.{what}', The argument 'sink_size' must be -1 or positive, but got {sink_size}.")
+            raise ValueError(
+                f"For 'Model.{what}', The argument 'sink_size' must be -1 or positive, but got {sink_size}."
+            )
         int_at_least(epoch, 1)
         int_at_least(initial_epoch, 0)
         if initial_epoch >= epoch:
-            raise ValueError(f"For 'Model.{what}', the parameter 'epoch' must bigger than parameter 'initial_epoch', but got the "
-                             f"parameter 'epoch' is {epoch}, 'initial_epoch' is {initial_epoch}.")
+            raise ValueError(
+                f"For 'Model.{what}', the parameter 'epoch' must bigger than parameter 'initial_epoch', but got the "
+                f"parameter 'epoch' is {epoch}, 'initial_epoch' is {initial_epoch}."
+            )
         if not hasattr(dataset, "create_tuple_iterator"):
             raise TypeError(f"For 'Model.{what}', the 'train_dataset' must be a dataset, but got {type(dataset)}.")
         size = dataset.get_dataset_size()
@@ -164,10 +205,20 @@ class Model:
 
     def _arguments(self, callbacks, **facts):
         """What callbacks are told at the start."""
-        args = _InternalCallbackParam(cur_step_num=0, network=self._network, loss_fn=self._loss_fn, optimizer=self._optimizer,
-                                      parallel_mode=get_auto_parallel_context("parallel_mode"), device_number=1,
-                                      list_callback=callbacks, train_network=self._train_network, last_save_ckpt_step=None,
-                                      latest_ckpt_file=None, loss_scale_mananger=self._loss_scale_manager, initial_step=None)
+        args = _InternalCallbackParam(
+            cur_step_num=0,
+            network=self._network,
+            loss_fn=self._loss_fn,
+            optimizer=self._optimizer,
+            parallel_mode=get_auto_parallel_context("parallel_mode"),
+            device_number=1,
+            list_callback=callbacks,
+            train_network=self._train_network,
+            last_save_ckpt_step=None,
+            latest_ckpt_file=None,
+            loss_scale_mananger=self._loss_scale_manager,
+            initial_step=None,
+        )
         args.update(facts)
         return args
 
@@ -175,9 +226,16 @@ class Model:
         callbacks = as_list(callbacks)
         if wanted_by_default(callbacks):
             callbacks = [*callbacks, ProgressBar()]
-        args = self._arguments(callbacks, epoch_num=epoch - initial_epoch, initial_epoch=initial_epoch, mode="train",
-                               batch_num=dataset.get_dataset_size(), train_dataset=dataset, dataset_sink_mode=sink,
-                               train_dataset_element=None)
+        args = self._arguments(
+            callbacks,
+            epoch_num=epoch - initial_epoch,
+            initial_epoch=initial_epoch,
+            mode="train",
+            batch_num=dataset.get_dataset_size(),
+            train_dataset=dataset,
+            dataset_sink_mode=sink,
+            train_dataset_element=None,
+        )
         context = RunContext(args)
         iterator = dataset.create_tuple_iterator(num_epochs=epoch - initial_epoch)
         self._train_network.set_train()
@@ -204,8 +262,10 @@ class Model:
         drops = manager is not None and getattr(manager, "get_drop_overflow_update", lambda: False)()
         for element in iterator:
             if self._loss_fn is not None and len(element) != 2:
-                raise ValueError(f"When 'loss_fn' is not None, 'train_dataset' should return two elements, but got "
-                                 f"{len(element)}, please check the number of elements returned by 'train_dataset'")
+                raise ValueError(
+                    f"When 'loss_fn' is not None, 'train_dataset' should return two elements, but got "
+                    f"{len(element)}, please check the number of elements returned by 'train_dataset'"
+                )
             args["train_dataset_element"] = element
             args["cur_step_num"] += 1
             hooks.on_train_step_begin(context)
@@ -234,22 +294,38 @@ class Model:
         """
         is_bool(dataset_sink_mode)
         if not self._metric_fns:
-            raise ValueError("For Model.eval, the model argument 'metrics' can not be None or empty, you should set the argument "
-                             "'metrics' for model.")
+            raise ValueError(
+                "For Model.eval, the model argument 'metrics' can not be None or empty, you should set the argument "
+                "'metrics' for model."
+            )
         callbacks = as_list(callbacks)
         if wanted_by_default(callbacks):
             callbacks = [*callbacks, ProgressBar()]
-        args = self._arguments(callbacks, mode="eval", eval_network=self._eval_network, valid_dataset=valid_dataset,
-                               batch_num=valid_dataset.get_dataset_size(), dataset_sink_mode=dataset_sink_mode)
+        args = self._arguments(
+            callbacks,
+            mode="eval",
+            eval_network=self._eval_network,
+            valid_dataset=valid_dataset,
+            batch_num=valid_dataset.get_dataset_size(),
+            dataset_sink_mode=dataset_sink_mode,
+        )
         with CallbackList(callbacks) as hooks:
             return self._evaluate(valid_dataset, hooks, RunContext(args), args)
 
     def _evaluate_between(self, dataset, hooks, context, args):
         """An evaluation in the middle of a training: what callbacks know of the training comes back afterwards."""
-        kept = {key: args[key] for key in ("mode", "batch_num", "cur_step_num", "dataset_sink_mode", "net_outputs")
-                if key in args}
-        args.update(mode="eval", eval_network=self._eval_network, valid_dataset=dataset, cur_step_num=0,
-                    batch_num=dataset.get_dataset_size())
+        kept = {
+            key: args[key]
+            for key in ("mode", "batch_num", "cur_step_num", "dataset_sink_mode", "net_outputs")
+            if key in args
+        }
+        args.update(
+            mode="eval",
+            eval_network=self._eval_network,
+            valid_dataset=dataset,
+            cur_step_num=0,
+            batch_num=dataset.get_dataset_size(),
+        )
         try:
             self._evaluate(dataset, hooks, context, args)
         finally:
@@ -292,6 +368,7 @@ class Model:
 
     def _update_metrics(self, outputs):
         from morel.train.metrics import Loss
+
         if not isinstance(outputs, tuple):
             outputs = (outputs,)
         for metric in self._metric_fns.values():
@@ -323,12 +400,18 @@ class Model:
 
     def infer_train_layout(self, train_dataset, dataset_sink_mode=True, sink_size=-1):
         """Not supported yet: comes with distributed training."""
-        raise NotImplementedError("'Model.infer_train_layout' is not supported yet; it comes with distributed training.")
+        raise NotImplementedError(
+            "'Model.infer_train_layout' is not supported yet; it comes with distributed training."
+        )
 
     def infer_predict_layout(self, *predict_data, skip_backend_compile=False):
         """Not supported yet: comes with distributed training."""
-        raise NotImplementedError("'Model.infer_predict_layout' is not supported yet; it comes with distributed training.")
+        raise NotImplementedError(
+            "'Model.infer_predict_layout' is not supported yet; it comes with distributed training."
+        )
 
     def __repr__(self):
-        return f"Model(network={type(self._network).__name__}, loss_fn={type(self._loss_fn).__name__}, " \
-               f"optimizer={type(self._optimizer).__name__}, metrics={sorted(self._metric_fns)})"
+        return (
+            f"Model(network={type(self._network).__name__}, loss_fn={type(self._loss_fn).__name__}, "
+            f"optimizer={type(self._optimizer).__name__}, metrics={sorted(self._metric_fns)})"
+        )

@@ -1,4 +1,5 @@
 """Checkpoints: saving, loading, putting parameters into networks."""
+
 import concurrent.futures
 import os
 import threading
@@ -7,8 +8,15 @@ from morel import _core
 from morel.common.parameter import Parameter
 
 Tensor = _core.Tensor
-__all__ = ["save_checkpoint", "load_checkpoint", "load_checkpoint_async", "load_param_into_net",
-           "async_ckpt_thread_status", "ckpt_to_safetensors", "safetensors_to_ckpt"]
+__all__ = [
+    "save_checkpoint",
+    "load_checkpoint",
+    "load_checkpoint_async",
+    "load_param_into_net",
+    "async_ckpt_thread_status",
+    "ckpt_to_safetensors",
+    "safetensors_to_ckpt",
+]
 
 _FORMATS = ("ckpt", "safetensors")
 _pending = []  # saves that run in the background
@@ -16,10 +24,13 @@ _pending = []  # saves that run in the background
 
 # --- saving ---
 
+
 def _check_file_name(name, format):
     if not isinstance(name, (str, os.PathLike)):
-        raise TypeError(f"For 'save_checkpoint', the parameter {name} for checkpoint file name is invalid,'ckpt_file_name' "
-                        f"must be string, but got {type(name)}.")
+        raise TypeError(
+            f"For 'save_checkpoint', the parameter {name} for checkpoint file name is invalid,'ckpt_file_name' "
+            f"must be string, but got {type(name)}."
+        )
     name = os.fspath(name)
     if format not in _FORMATS:
         raise ValueError(f"For 'save_checkpoint', the format must be 'safetensors' or 'ckpt', but got {format}.")
@@ -41,6 +52,7 @@ def _scalar(value, name):
 
 def _core_dtype(name):
     from morel.common import dtype
+
     return getattr(dtype, name)
 
 
@@ -59,24 +71,30 @@ def _items_of_list(save_obj):
     for item in save_obj:
         if isinstance(item, dict):
             if "name" not in item or "data" not in item:
-                raise TypeError(f"For save_checkpoint, save_obj should be a list of dict items, and the dict should have key "
-                                f"values 'name' and 'data', but got {type(item)} and {item}.")
+                raise TypeError(
+                    f"For save_checkpoint, save_obj should be a list of dict items, and the dict should have key "
+                    f"values 'name' and 'data', but got {type(item)} and {item}."
+                )
             name, data = item["name"], item["data"]
         elif isinstance(item, Parameter):
             name, data = item.name, item
         else:
-            raise TypeError(f"For save_checkpoint, when save_obj is made up by list of Parameter,the param should be "
-                            f"parameter, but got {type(item)}")
+            raise TypeError(
+                f"For save_checkpoint, when save_obj is made up by list of Parameter,the param should be "
+                f"parameter, but got {type(item)}"
+            )
         value = _value(data, name)
         if value is None:
-            raise TypeError(f"For save_checkpoint, '{name}' must be a Parameter, Tensor, number or string, but got "
-                            f"{type(data)}.")
+            raise TypeError(
+                f"For save_checkpoint, '{name}' must be a Parameter, Tensor, number or string, but got {type(data)}."
+            )
         yield name, value
 
 
 def _items(save_obj):
     """(name, Tensor or str) of what is to be saved."""
     from morel.nn.cell import Cell
+
     if isinstance(save_obj, Cell):
         for param in save_obj.get_parameters():
             if param.has_init:
@@ -86,8 +104,9 @@ def _items(save_obj):
         return list(_items_of_list([{"name": name, "data": data} for name, data in save_obj.items()]))
     if isinstance(save_obj, list):
         return list(_items_of_list(save_obj))
-    raise TypeError(f"For 'save_checkpoint', the parameter 'save_obj' must be nn.Cell, list or dict, but got "
-                    f"{type(save_obj)}.")
+    raise TypeError(
+        f"For 'save_checkpoint', the parameter 'save_obj' must be nn.Cell, list or dict, but got {type(save_obj)}."
+    )
 
 
 def _appended(append_dict):
@@ -99,8 +118,10 @@ def _appended(append_dict):
     for name, data in append_dict.items():
         value = _value(data, name)
         if not isinstance(name, str) or value is None:
-            raise TypeError(f"For 'save_checkpoint', the type of dict 'append_info' must be key: string, value: int, float, "
-                            f"bool or Generator, but got key: {type(name)}, value: {type(data)}")
+            raise TypeError(
+                f"For 'save_checkpoint', the type of dict 'append_info' must be key: string, value: int, float, "
+                f"bool or Generator, but got key: {type(name)}, value: {type(data)}"
+            )
         out.append((name, value))
     return out
 
@@ -117,8 +138,19 @@ def _check_unencrypted(key, function, argument):
         raise NotImplementedError(f"For '{function}', encryption is not supported; keep '{argument}' None.")
 
 
-def save_checkpoint(save_obj, ckpt_file_name, integrated_save=True, async_save=False, append_dict=None, enc_key=None,
-                    enc_mode="AES-GCM", choice_func=None, crc_check=False, format="ckpt", **kwargs):
+def save_checkpoint(
+    save_obj,
+    ckpt_file_name,
+    integrated_save=True,
+    async_save=False,
+    append_dict=None,
+    enc_key=None,
+    enc_mode="AES-GCM",
+    choice_func=None,
+    crc_check=False,
+    format="ckpt",
+    **kwargs,
+):
     """Saves a network, or names and tensors, to a file. An older file of that name stays whole until the new one is.
 
     Args:
@@ -154,23 +186,26 @@ def save_checkpoint(save_obj, ckpt_file_name, integrated_save=True, async_save=F
         if not isinstance(value, bool):
             raise TypeError(f"For 'save_checkpoint', the argument '{name}' must be bool, but got {type(value)}.")
     if not isinstance(async_save, bool) and async_save not in ("process", "thread"):
-        raise ValueError(f"For 'save_checkpoint', the argument 'async_save' can only be 'process' or 'thread',but got "
-                         f"{async_save}.")
+        raise ValueError(
+            f"For 'save_checkpoint', the argument 'async_save' can only be 'process' or 'thread',but got {async_save}."
+        )
     wrong = set(kwargs) - {"incremental", "global_step_num", "remove_redundancy", "map_param_inc"}
     if wrong:
         raise TypeError(f"save_checkpoint() got an unexpected keyword argument '{sorted(wrong)[0]}'")
     items = _items(save_obj) + _appended(append_dict)
     if choice_func is not None:
         if not callable(choice_func):
-            raise TypeError(f"For 'save_checkpoint', the argument 'choice_func' must be a function, but got "
-                            f"{type(choice_func)}.")
+            raise TypeError(
+                f"For 'save_checkpoint', the argument 'choice_func' must be a function, but got {type(choice_func)}."
+            )
         items = [(name, value) for name, value in items if choice_func(name)]
     metadata = {"format": "ms"}
     if kwargs.get("remove_redundancy"):
         metadata["remove_redundancy"] = "True"
     if format == "safetensors" and crc_check:
-        raise NotImplementedError("For 'save_checkpoint', crc_check=True needs format='ckpt'; safetensors files have no place "
-                                  "for a checksum.")
+        raise NotImplementedError(
+            "For 'save_checkpoint', crc_check=True needs format='ckpt'; safetensors files have no place for a checksum."
+        )
     if async_save:
         _save_in_background(path, items, format, crc_check, metadata)
     else:
@@ -207,21 +242,28 @@ def wait_for_saves():
 
 # --- loading ---
 
+
 def _check_existing(ckpt_file_name, format):
     if not isinstance(ckpt_file_name, (str, os.PathLike)):
-        raise TypeError(f"For 'load_checkpoint', the argument 'ckpt_file_name' must be string, but got "
-                        f"{type(ckpt_file_name)}.")
+        raise TypeError(
+            f"For 'load_checkpoint', the argument 'ckpt_file_name' must be string, but got {type(ckpt_file_name)}."
+        )
     if format not in _FORMATS:
-        raise ValueError(f"For 'load_checkpoint', the checkpoint file format must be 'ckpt' or 'safetensors', but got "
-                         f"{format}.")
+        raise ValueError(
+            f"For 'load_checkpoint', the checkpoint file format must be 'ckpt' or 'safetensors', but got {format}."
+        )
     name = os.fspath(ckpt_file_name)
     if not name.endswith("." + format):
-        raise ValueError(f"For 'load_checkpoint', the checkpoint file format must same with 'format', but got "
-                         f"file_name:'{name}', format:'{format}'")
+        raise ValueError(
+            f"For 'load_checkpoint', the checkpoint file format must same with 'format', but got "
+            f"file_name:'{name}', format:'{format}'"
+        )
     path = os.path.realpath(name)
     if not os.path.exists(path):
-        raise ValueError(f"For 'load_checkpoint', the checkpoint file: {path} does not exist, please check whether the "
-                         f"'ckpt_file_name' is correct.")
+        raise ValueError(
+            f"For 'load_checkpoint', the checkpoint file: {path} does not exist, please check whether the "
+            f"'ckpt_file_name' is correct."
+        )
     return path
 
 
@@ -231,8 +273,9 @@ def _prefixes(value, name):
     if isinstance(value, str):
         value = [value]
     if not isinstance(value, (list, tuple)):
-        raise TypeError(f"For 'load_checkpoint', the argument '{name}' must be list[str] or tuple[str], but got "
-                        f"{type(value)}.")
+        raise TypeError(
+            f"For 'load_checkpoint', the argument '{name}' must be list[str] or tuple[str], but got {type(value)}."
+        )
     if not value:
         raise ValueError(f"For 'load_checkpoint', the argument '{name}' can't be empty.")
     for prefix in value:
@@ -247,11 +290,16 @@ def _chooser(specify_prefix, filter_prefix, choice_func):
     """name -> whether to load it."""
     specify, leave_out = _prefixes(specify_prefix, "specify_prefix"), _prefixes(filter_prefix, "filter_prefix")
     if choice_func is not None and not callable(choice_func):
-        raise TypeError(f"For 'load_checkpoint', the argument 'choice_func' must be a function, but got {type(choice_func)}.")
+        raise TypeError(
+            f"For 'load_checkpoint', the argument 'choice_func' must be a function, but got {type(choice_func)}."
+        )
 
     def choose(name):
-        return ((specify is None or name.startswith(specify)) and (leave_out is None or not name.startswith(leave_out))
-                and (choice_func is None or bool(choice_func(name))))
+        return (
+            (specify is None or name.startswith(specify))
+            and (leave_out is None or not name.startswith(leave_out))
+            and (choice_func is None or bool(choice_func(name)))
+        )
 
     return choose
 
@@ -260,15 +308,30 @@ def _open(path, format, crc_check):
     try:
         return _core.open_ckpt(path, crc_check) if format == "ckpt" else _core.open_safetensors(path)
     except ValueError as error:
-        raise ValueError(f"Failed to read the checkpoint file {path}. The file may be corrupted, and the content cannot be "
-                         f"parsed: {error}") from None
+        raise ValueError(
+            f"Failed to read the checkpoint file {path}. The file may be corrupted, and the content cannot be "
+            f"parsed: {error}"
+        ) from None
     except OSError as error:
-        raise ValueError(f"Failed to read the checkpoint file {path}. May not have permission to read it, please check the "
-                         f"correct of the file: {error}") from None
+        raise ValueError(
+            f"Failed to read the checkpoint file {path}. May not have permission to read it, please check the "
+            f"correct of the file: {error}"
+        ) from None
 
 
-def load_checkpoint(ckpt_file_name, net=None, strict_load=False, filter_prefix=None, dec_key=None, dec_mode="AES-GCM",
-                    specify_prefix=None, choice_func=None, crc_check=False, remove_redundancy=False, format="ckpt"):
+def load_checkpoint(
+    ckpt_file_name,
+    net=None,
+    strict_load=False,
+    filter_prefix=None,
+    dec_key=None,
+    dec_mode="AES-GCM",
+    specify_prefix=None,
+    choice_func=None,
+    crc_check=False,
+    remove_redundancy=False,
+    format="ckpt",
+):
     """Reads a file that `save_checkpoint` (here or in MindSpore) has written.
 
     Args:
@@ -301,8 +364,10 @@ def load_checkpoint(ckpt_file_name, net=None, strict_load=False, filter_prefix=N
         value = file.load(i)
         out[name] = value if dtype is None else Parameter(value, name=name)
     if not out:
-        raise ValueError("The loaded parameter dict is empty after filter or specify, please check whether 'filter_prefix' or "
-                         f"'specify_prefix' are set correctly (the file {path} has {len(file)} entries).")
+        raise ValueError(
+            "The loaded parameter dict is empty after filter or specify, please check whether 'filter_prefix' or "
+            f"'specify_prefix' are set correctly (the file {path} has {len(file)} entries)."
+        )
     if net is not None:
         load_param_into_net(net, out, strict_load, remove_redundancy)
     return out
@@ -321,29 +386,43 @@ class ParamDictFuture:
         return value
 
 
-def load_checkpoint_async(ckpt_file_name, net=None, strict_load=False, filter_prefix=None, dec_key=None,
-                          dec_mode="AES-GCM", specify_prefix=None, choice_func=None):
+def load_checkpoint_async(
+    ckpt_file_name,
+    net=None,
+    strict_load=False,
+    filter_prefix=None,
+    dec_key=None,
+    dec_mode="AES-GCM",
+    specify_prefix=None,
+    choice_func=None,
+):
     """Reads a file in the background; the arguments are those of `load_checkpoint`.
 
     Returns:
         An object with a method ``result()``.
     """
     executor = concurrent.futures.ThreadPoolExecutor(1)
-    future = executor.submit(load_checkpoint, ckpt_file_name, net, strict_load, filter_prefix, dec_key, dec_mode,
-                             specify_prefix, choice_func)
+    future = executor.submit(
+        load_checkpoint, ckpt_file_name, net, strict_load, filter_prefix, dec_key, dec_mode, specify_prefix, choice_func
+    )
     return ParamDictFuture(executor, future)
 
 
 # --- into a network ---
 
+
 def _check_dict(parameter_dict):
     if not isinstance(parameter_dict, dict):
-        raise TypeError(f"For 'load_param_into_net', the argument 'parameter_dict' should be a dict, but got "
-                        f"{type(parameter_dict)}.")
+        raise TypeError(
+            f"For 'load_param_into_net', the argument 'parameter_dict' should be a dict, but got "
+            f"{type(parameter_dict)}."
+        )
     for name, value in parameter_dict.items():
         if not isinstance(name, str) or not isinstance(value, (Parameter, str)):
-            raise TypeError(f"For 'parameter_dict', the element in the argument 'parameter_dict' should be a 'str' and "
-                            f"'Parameter' , but got {type(name)} and {type(value)}.")
+            raise TypeError(
+                f"For 'parameter_dict', the element in the argument 'parameter_dict' should be a 'str' and "
+                f"'Parameter' , but got {type(name)} and {type(value)}."
+            )
 
 
 def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundancy=False):
@@ -365,6 +444,7 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
         RuntimeError: a shape or type differs; nothing is changed then.
     """
     from morel.nn.cell import Cell
+
     if not isinstance(net, Cell):
         raise TypeError(f"For 'load_param_into_net', the argument 'net' should be a Cell, but got {type(net)}.")
     _check_dict(parameter_dict)
@@ -384,21 +464,23 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
     missing = [name for name in targets if name not in found]
     unused = [name for name in parameter_dict if name not in targets]
     if missing:
-        _warn(f"For 'load_param_into_net', {len(missing)} parameters in the 'net' are not loaded, because they are not in the "
-              f"'parameter_dict', please check whether the network structure is consistent when training and loading "
-              f"checkpoint: {missing}.")
+        _warn(
+            f"For 'load_param_into_net', {len(missing)} parameters in the 'net' are not loaded, because they are not in the "
+            f"'parameter_dict', please check whether the network structure is consistent when training and loading "
+            f"checkpoint: {missing}."
+        )
     return missing, unused
 
 
 def _common_prefix(names):
     prefix = os.path.commonprefix(list(names))
-    return prefix[:prefix.rfind(".") + 1]
+    return prefix[: prefix.rfind(".") + 1]
 
 
 def _without_prefix(targets, parameter_dict):
     """The parameters under the network's names, when one side's names all have a prefix that the other's lack."""
     prefix = _common_prefix(parameter_dict)
-    found = {name[len(prefix):]: value for name, value in parameter_dict.items() if name[len(prefix):] in targets}
+    found = {name[len(prefix) :]: value for name, value in parameter_dict.items() if name[len(prefix) :] in targets}
     if prefix and found:
         _warn(f"For 'load_param_into_net', remove parameter prefix name: {prefix}, continue to load.")
         return found
@@ -411,18 +493,22 @@ def _converted(target, value, strict_load):
     """`value` as the target's type, a tensor of its own."""
     name = target.name
     if tuple(target.shape) != tuple(value.shape) and not (target.size == value.size == 1):
-        raise RuntimeError(f"For 'load_param_into_net', {name} in the argument 'net' should have the same shape as {name} in "
-                           f"the argument 'parameter_dict'. But got its shape {tuple(target.shape)} in the argument 'net' and "
-                           f"shape {tuple(value.shape)} in the argument 'parameter_dict'.May you need to check whether the "
-                           f"checkpoint you loaded is correct or the batch size and so on in the 'net' and 'parameter_dict' "
-                           f"are same.")
+        raise RuntimeError(
+            f"For 'load_param_into_net', {name} in the argument 'net' should have the same shape as {name} in "
+            f"the argument 'parameter_dict'. But got its shape {tuple(target.shape)} in the argument 'net' and "
+            f"shape {tuple(value.shape)} in the argument 'parameter_dict'.May you need to check whether the "
+            f"checkpoint you loaded is correct or the batch size and so on in the 'net' and 'parameter_dict' "
+            f"are same."
+        )
     if target.dtype != value.dtype:
         floats = target.dtype.is_floating_point and value.dtype.is_floating_point
         if strict_load or not floats:
-            raise RuntimeError(f"For 'load_param_into_net', {name} in the argument 'net' should have the same type as {name} "
-                               f"in the argument 'parameter_dict'. but got its type {target.dtype} in the argument 'net' and "
-                               f"type {value.dtype} in the argument 'parameter_dict'.May you need to check whether the "
-                               f"checkpoint you loaded is correct.")
+            raise RuntimeError(
+                f"For 'load_param_into_net', {name} in the argument 'net' should have the same type as {name} "
+                f"in the argument 'parameter_dict'. but got its type {target.dtype} in the argument 'net' and "
+                f"type {value.dtype} in the argument 'parameter_dict'.May you need to check whether the "
+                f"checkpoint you loaded is correct."
+            )
     data = value.astype(target.dtype) if target.dtype != value.dtype else value.copy()
     return data.reshape(tuple(target.shape)) if tuple(data.shape) != tuple(target.shape) else data
 
@@ -431,6 +517,7 @@ def _warn(text):
     """A warning that names the user's line."""
     import sys
     import warnings
+
     package = os.path.dirname(os.path.dirname(__file__))
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
@@ -440,14 +527,19 @@ def _warn(text):
 
 # --- conversion of files ---
 
+
 def _convert(file_path, save_path, name_map, file_name_regex, old, new):
     import re
+
     if not isinstance(file_path, str) or not os.path.exists(file_path):
         raise ValueError(f"For 'convert_{old}_to_{new}', the input path {file_path} does not exist.")
     if os.path.isdir(file_path):
         paths = [os.path.join(folder, name) for folder, _, names in os.walk(file_path) for name in sorted(names)]
-        paths = [p for p in paths if p.endswith("." + old)
-                 and (file_name_regex is None or re.search(file_name_regex, os.path.basename(p)))]
+        paths = [
+            p
+            for p in paths
+            if p.endswith("." + old) and (file_name_regex is None or re.search(file_name_regex, os.path.basename(p)))
+        ]
         if not paths:
             raise ValueError(f"There is no suitable {old} file in {file_path}.")
     elif not file_path.endswith("." + old):
@@ -491,7 +583,15 @@ def _later(name, what):
 
 
 for _name in ("export", "load", "export_split_mindir"):
-    globals()[_name] = _later(_name, "it comes with the graph mode; save_checkpoint and load_checkpoint keep parameters")
-for _name in ("build_searched_strategy", "merge_sliced_parameter", "load_distributed_checkpoint", "restore_group_info_list",
-              "get_ckpt_path_with_strategy", "parse_print"):
+    globals()[_name] = _later(
+        _name, "it comes with the graph mode; save_checkpoint and load_checkpoint keep parameters"
+    )
+for _name in (
+    "build_searched_strategy",
+    "merge_sliced_parameter",
+    "load_distributed_checkpoint",
+    "restore_group_info_list",
+    "get_ckpt_path_with_strategy",
+    "parse_print",
+):
     globals()[_name] = _later(_name, "it comes with distributed training")

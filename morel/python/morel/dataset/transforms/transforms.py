@@ -1,4 +1,5 @@
 """Transforms of any kind of data."""
+
 import enum
 
 import numpy as np
@@ -6,12 +7,28 @@ import numpy as np
 from morel.dataset._pipeline import pipeline_error, to_array
 from morel.dataset._transform import Transform, check_int, check_number, check_probability, numpy_dtype, row_generator
 
-__all__ = ["Compose", "Concatenate", "Duplicate", "Fill", "Mask", "OneHot", "PadEnd", "RandomApply", "RandomChoice",
-           "RandomOrder", "Relational", "Slice", "TypeCast", "Unique", "not_random"]
+__all__ = [
+    "Compose",
+    "Concatenate",
+    "Duplicate",
+    "Fill",
+    "Mask",
+    "OneHot",
+    "PadEnd",
+    "RandomApply",
+    "RandomChoice",
+    "RandomOrder",
+    "Relational",
+    "Slice",
+    "TypeCast",
+    "Unique",
+    "not_random",
+]
 
 
 class Relational(enum.IntEnum):
     """Comparisons of `Mask`."""
+
     EQ = 0
     NE = 1
     GT = 2
@@ -28,8 +45,10 @@ def not_random(function):
 
 def _check_list(transforms):
     if not isinstance(transforms, (list, tuple)):
-        raise TypeError(f"Argument transforms with value {transforms} is not of type [<class 'list'>, <class 'tuple'>], but "
-                        f"got {type(transforms)}.")
+        raise TypeError(
+            f"Argument transforms with value {transforms} is not of type [<class 'list'>, <class 'tuple'>], but "
+            f"got {type(transforms)}."
+        )
     if not transforms:
         raise ValueError("transforms list can not be empty.")
     for i, transform in enumerate(transforms):
@@ -138,13 +157,18 @@ class OneHot(Transform):
         if value.dtype.kind not in "iu":
             raise pipeline_error(f"OneHot: Only support input of int type, but got: {value.dtype}")
         if value.size and (value.max() >= self.num_classes or value.min() < 0):
-            raise pipeline_error(f"OneHot: index values should not bigger than num classes: {self.num_classes}, but got: "
-                                 f"{value.max()} (or be negative)")
+            raise pipeline_error(
+                f"OneHot: index values should not bigger than num classes: {self.num_classes}, but got: "
+                f"{value.max()} (or be negative)"
+            )
         hot = np.arange(self.num_classes) == value[..., None]
         if self.smoothing_rate == 0:
             return hot.astype(value.dtype)
-        return np.where(hot, 1 - self.smoothing_rate + self.smoothing_rate / self.num_classes,
-                        self.smoothing_rate / self.num_classes)
+        return np.where(
+            hot,
+            1 - self.smoothing_rate + self.smoothing_rate / self.num_classes,
+            self.smoothing_rate / self.num_classes,
+        )
 
     _apply_batch = _apply
 
@@ -173,13 +197,22 @@ class Mask(Transform):
         constant (Union[str, int, float, bool]): the constant.
         dtype (mindspore.dtype): type of the result. Default: bool.
     """
-    _compare = {Relational.EQ: np.equal, Relational.NE: np.not_equal, Relational.GT: np.greater,
-                Relational.GE: np.greater_equal, Relational.LT: np.less, Relational.LE: np.less_equal}
+
+    _compare = {
+        Relational.EQ: np.equal,
+        Relational.NE: np.not_equal,
+        Relational.GT: np.greater,
+        Relational.GE: np.greater_equal,
+        Relational.LT: np.less,
+        Relational.LE: np.less_equal,
+    }
 
     def __init__(self, operator, constant, dtype=bool):
         if not isinstance(operator, Relational):
-            raise TypeError(f"Argument operator with value {operator} is not of type [<enum 'Relational'>], but got "
-                            f"{type(operator)}.")
+            raise TypeError(
+                f"Argument operator with value {operator} is not of type [<enum 'Relational'>], but got "
+                f"{type(operator)}."
+            )
         self.operator, self.constant, self._dtype = operator, constant, numpy_dtype(dtype)
 
     def _apply(self, value):
@@ -248,12 +281,14 @@ class PadEnd(Transform):
 
     def __init__(self, pad_shape, pad_value=None):
         if not isinstance(pad_shape, (list, tuple)):
-            raise TypeError(f"Argument pad_shape with value {pad_shape} is not of type [<class 'list'>], but got "
-                            f"{type(pad_shape)}.")
+            raise TypeError(
+                f"Argument pad_shape with value {pad_shape} is not of type [<class 'list'>], but got {type(pad_shape)}."
+            )
         self.pad_shape, self.pad_value = list(pad_shape), pad_value
 
     def _apply(self, value):
         from morel.dataset._pipeline import pad_to
+
         shape = [have if want is None else want for have, want in zip(value.shape, self.pad_shape)]
         if len(self.pad_shape) != value.ndim:
             shape = self.pad_shape
@@ -277,5 +312,3 @@ class Plugin:
 
     def __init__(self, lib_path, func_name, user_args=None):
         raise NotImplementedError("'Plugin' is not supported; write the transform as a Python function.")
-
-

@@ -1,4 +1,5 @@
 """Transforms that change images at random: occlusion, colour, mixing."""
+
 import math
 
 import numpy as np
@@ -30,7 +31,7 @@ class Erase(ImageTransform):
     def _apply(self, value):
         top, left, height, width = self._window
         out = value.copy()
-        out[top:top + height, left:left + width] = np.asarray(self.value)
+        out[top : top + height, left : left + width] = np.asarray(self.value)
         return out
 
 
@@ -54,8 +55,9 @@ class CutOut(ImageTransform):
         out = value.copy()
         rows, columns = value.shape[:2] if self.is_hwc else value.shape[-2:]
         if self.length > rows or self.length > columns:
-            raise pipeline_error(f"CutOut: box size is too large for image, got box length: {self.length}, image shape: "
-                                 f"{value.shape}")
+            raise pipeline_error(
+                f"CutOut: box size is too large for image, got box length: {self.length}, image shape: {value.shape}"
+            )
         draw = row_generator()
         for _ in range(self.num_patches):
             top, left = draw.integers(rows - self.length + 1), draw.integers(columns - self.length + 1)
@@ -96,7 +98,7 @@ class RandomErasing(ImageTransform):
                 out = value.copy()
                 shape = (*value.shape[:-2], height, width)
                 new = draw.standard_normal(shape) if isinstance(self.value, str) else np.asarray(self.value)
-                out[..., top:top + height, left:left + width] = new.reshape(-1, 1, 1) if new.ndim == 1 else new
+                out[..., top : top + height, left : left + width] = new.reshape(-1, 1, 1) if new.ndim == 1 else new
                 return out
         return value
 
@@ -122,8 +124,12 @@ class RandomColorAdjust(ImageTransform):
     """
 
     def __init__(self, brightness=(1, 1), contrast=(1, 1), saturation=(1, 1), hue=(0, 0)):
-        self._ranges = [_range_pair(brightness, "brightness", 0, math.inf, 1), _range_pair(contrast, "contrast", 0, math.inf, 1),
-                        _range_pair(saturation, "saturation", 0, math.inf, 1), _range_pair(hue, "hue", -0.5, 0.5, 0)]
+        self._ranges = [
+            _range_pair(brightness, "brightness", 0, math.inf, 1),
+            _range_pair(contrast, "contrast", 0, math.inf, 1),
+            _range_pair(saturation, "saturation", 0, math.inf, 1),
+            _range_pair(hue, "hue", -0.5, 0.5, 0),
+        ]
 
     def _apply(self, value):
         if value.ndim != 3 or value.shape[-1] != 3:
@@ -159,7 +165,9 @@ def _hue(image, shift):
     spread = high - low
     safe = np.where(spread == 0, 1, spread)
     red, green, blue = image[..., 0], image[..., 1], image[..., 2]
-    sector = np.select([high == red, high == green], [(green - blue) / safe, 2 + (blue - red) / safe], 4 + (red - green) / safe)
+    sector = np.select(
+        [high == red, high == green], [(green - blue) / safe, 2 + (blue - red) / safe], 4 + (red - green) / safe
+    )
     sector = (sector + 6 * shift) % 6
     # channel n of [5, 3, 1]: high - spread * clamp(min(k, 4 - k), 0, 1) with k = (n + sector) mod 6
     k = (np.array([5, 3, 1], np.float32) + sector[..., None]) % 6
@@ -172,8 +180,10 @@ class _MixBatch:
     @staticmethod
     def _checked(images, labels):
         if images.ndim != 4 or labels.ndim not in (2, 3) or len(images) != len(labels):
-            raise pipeline_error(f"images of shape <N,H,W,C> or <N,C,H,W> and one-hot labels of shape <N,K> are needed (apply "
-                                 f"OneHot and batch before), but got {images.shape} and {labels.shape}.")
+            raise pipeline_error(
+                f"images of shape <N,H,W,C> or <N,C,H,W> and one-hot labels of shape <N,K> are needed (apply "
+                f"OneHot and batch before), but got {images.shape} and {labels.shape}."
+            )
         return labels.astype(np.float32)
 
 
@@ -214,8 +224,10 @@ class CutMixBatch(_MixBatch):
 
     def __init__(self, image_batch_format, alpha=1.0, prob=1.0):
         if not isinstance(image_batch_format, ImageBatchFormat):
-            raise TypeError(f"Argument image_batch_format with value {image_batch_format} is not of type [<enum "
-                            f"'ImageBatchFormat'>], but got {type(image_batch_format)}.")
+            raise TypeError(
+                f"Argument image_batch_format with value {image_batch_format} is not of type [<enum "
+                f"'ImageBatchFormat'>], but got {type(image_batch_format)}."
+            )
         check_probability(prob)
         check_number(alpha, "alpha")
         self.image_batch_format, self.alpha, self.prob = image_batch_format, alpha, prob
@@ -231,7 +243,11 @@ class CutMixBatch(_MixBatch):
         middle_row, middle_column = draw.integers(rows), draw.integers(columns)
         top, bottom = (int(np.clip(middle_row + sign * rows * side / 2, 0, rows)) for sign in (-1, 1))
         left, right = (int(np.clip(middle_column + sign * columns * side / 2, 0, columns)) for sign in (-1, 1))
-        window = (slice(None), slice(top, bottom), slice(left, right)) if last else (..., slice(top, bottom), slice(left, right))
+        window = (
+            (slice(None), slice(top, bottom), slice(left, right))
+            if last
+            else (..., slice(top, bottom), slice(left, right))
+        )
         partner = draw.permutation(len(images))
         out = images.copy()
         out[window] = images[partner][window]

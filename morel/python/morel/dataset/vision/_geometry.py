@@ -1,4 +1,5 @@
 """Transforms that move pixels: flips, crops, frames, resizing."""
+
 import math
 
 import numpy as np
@@ -9,8 +10,20 @@ from morel.dataset._transform import Transform, check_int, check_probability, ro
 from morel.dataset.vision._values import ImageTransform
 from morel.dataset.vision.utils import Border, Inter
 
-__all__ = ["HorizontalFlip", "VerticalFlip", "RandomHorizontalFlip", "RandomVerticalFlip", "Resize", "Crop",
-           "ResizedCrop", "Pad", "PadToSize", "CenterCrop", "RandomCrop", "RandomResizedCrop"]
+__all__ = [
+    "HorizontalFlip",
+    "VerticalFlip",
+    "RandomHorizontalFlip",
+    "RandomVerticalFlip",
+    "Resize",
+    "Crop",
+    "ResizedCrop",
+    "Pad",
+    "PadToSize",
+    "CenterCrop",
+    "RandomCrop",
+    "RandomResizedCrop",
+]
 
 
 class HorizontalFlip(ImageTransform):
@@ -33,6 +46,7 @@ class _RandomFlip(ImageTransform):
     Args:
         prob (float): probability. Default ``0.5``.
     """
+
     _flip = None
 
     def __init__(self, prob=0.5):
@@ -54,6 +68,7 @@ class RandomHorizontalFlip(_RandomFlip):
     Args:
         prob (float): probability. Default ``0.5``.
     """
+
     _flip = HorizontalFlip
 
 
@@ -63,6 +78,7 @@ class RandomVerticalFlip(_RandomFlip):
     Args:
         prob (float): probability. Default ``0.5``.
     """
+
     _flip = VerticalFlip
 
 
@@ -89,7 +105,7 @@ class Resize(ImageTransform):
 
 
 def _cropped(value, top, left, height, width):
-    return np.ascontiguousarray(value[top:top + height, left:left + width])
+    return np.ascontiguousarray(value[top : top + height, left : left + width])
 
 
 class Crop(ImageTransform):
@@ -110,8 +126,10 @@ class Crop(ImageTransform):
     def _apply(self, value):
         (top, left), (height, width) = self.coordinates, self.size
         if top + height > value.shape[0] or left + width > value.shape[1]:
-            raise pipeline_error(f"Crop: the window at ({top}, {left}) of size ({height}, {width}) does not lie in the image "
-                                 f"of shape {value.shape}.")
+            raise pipeline_error(
+                f"Crop: the window at ({top}, {left}) of size ({height}, {width}) does not lie in the image "
+                f"of shape {value.shape}."
+            )
         return _cropped(value, top, left, height, width)
 
 
@@ -133,7 +151,7 @@ class ResizedCrop(ImageTransform):
 
 
 def _padded(value, left, top, right, bottom, fill, mode):
-    widths = [(top, bottom), (left, right), (0, 0)][:value.ndim]
+    widths = [(top, bottom), (left, right), (0, 0)][: value.ndim]
     if mode is not Border.CONSTANT:
         return np.pad(value, widths, mode.value)
     channels = value.shape[2] if value.ndim == 3 else 1
@@ -141,7 +159,7 @@ def _padded(value, left, top, right, bottom, fill, mode):
         return np.pad(value, widths, constant_values=fill[0] if isinstance(fill, (list, tuple)) else fill)
     out = np.empty((value.shape[0] + top + bottom, value.shape[1] + left + right, channels), value.dtype)
     out[...] = np.array(fill[:channels], value.dtype)
-    out[top:top + value.shape[0], left:left + value.shape[1]] = value
+    out[top : top + value.shape[0], left : left + value.shape[1]] = value
     return out
 
 
@@ -150,8 +168,10 @@ def _check_padding(padding):
     if isinstance(padding, (int, np.integer)) and not isinstance(padding, bool):
         padding = (padding,) * 4
     if not isinstance(padding, (list, tuple)):
-        raise TypeError(f"Argument padding with value {padding} is not of type [<class 'tuple'>, <class 'list'>, <class "
-                        f"'numbers.Number'>], but got {type(padding)}.")
+        raise TypeError(
+            f"Argument padding with value {padding} is not of type [<class 'tuple'>, <class 'list'>, <class "
+            f"'numbers.Number'>], but got {type(padding)}."
+        )
     if len(padding) == 2:
         padding = (padding[0], padding[1]) * 2
     if len(padding) != 4:
@@ -173,7 +193,9 @@ def _check_fill(fill):
 
 def _check_border(mode):
     if not isinstance(mode, Border):
-        raise TypeError(f"Argument padding_mode with value {mode} is not of type [<enum 'Border'>], but got {type(mode)}.")
+        raise TypeError(
+            f"Argument padding_mode with value {mode} is not of type [<enum 'Border'>], but got {type(mode)}."
+        )
     return mode
 
 
@@ -211,7 +233,9 @@ class PadToSize(ImageTransform):
     def _apply(self, value):
         height, width = self.size[0] - value.shape[0], self.size[1] - value.shape[1]
         if height < 0 or width < 0:
-            raise pipeline_error(f"PadToSize: the target size {self.size} is smaller than the image of shape {value.shape}.")
+            raise pipeline_error(
+                f"PadToSize: the target size {self.size} is smaller than the image of shape {value.shape}."
+            )
         top, left = self.offset if self.offset else (height // 2, width // 2)
         return _padded(value, left, top, width - left, height - top, self.fill_value, self.padding_mode)
 
@@ -230,8 +254,15 @@ class CenterCrop(ImageTransform):
         height, width = self.size
         more_rows, more_columns = max(height - value.shape[0], 0), max(width - value.shape[1], 0)
         if more_rows or more_columns:
-            value = _padded(value, more_columns // 2, more_rows // 2, more_columns - more_columns // 2,
-                            more_rows - more_rows // 2, 0, Border.CONSTANT)
+            value = _padded(
+                value,
+                more_columns // 2,
+                more_rows // 2,
+                more_columns - more_columns // 2,
+                more_rows - more_rows // 2,
+                0,
+                Border.CONSTANT,
+            )
         return _cropped(value, (value.shape[0] - height) // 2, (value.shape[1] - width) // 2, height, width)
 
 
@@ -249,8 +280,10 @@ class RandomCrop(ImageTransform):
         self.size = size_pair(size)
         self.padding = (0, 0, 0, 0) if padding is None else _check_padding(padding)
         if not isinstance(pad_if_needed, bool):
-            raise TypeError(f"Argument pad_if_needed with value {pad_if_needed} is not of type [<class 'bool'>], but got "
-                            f"{type(pad_if_needed)}.")
+            raise TypeError(
+                f"Argument pad_if_needed with value {pad_if_needed} is not of type [<class 'bool'>], but got "
+                f"{type(pad_if_needed)}."
+            )
         self.pad_if_needed = pad_if_needed
         self.fill_value, self.padding_mode = _check_fill(fill_value), _check_border(padding_mode)
 
@@ -264,8 +297,10 @@ class RandomCrop(ImageTransform):
         if left or top or right or bottom:
             value = _padded(value, left, top, right, bottom, self.fill_value, self.padding_mode)
         if height > value.shape[0] or width > value.shape[1]:
-            raise pipeline_error(f"RandomCrop: invalid crop size, crop size is bigger than the image dimensions, got crop "
-                                 f"height: {height}, crop width: {width}, image shape: {value.shape}")
+            raise pipeline_error(
+                f"RandomCrop: invalid crop size, crop size is bigger than the image dimensions, got crop "
+                f"height: {height}, crop width: {width}, image shape: {value.shape}"
+            )
         draw = row_generator()
         top, left = draw.integers(value.shape[0] - height + 1), draw.integers(value.shape[1] - width + 1)
         return _cropped(value, top, left, height, width)
@@ -284,7 +319,9 @@ class RandomResizedCrop(ImageTransform):
     Source: Szegedy et al., Going Deeper with Convolutions, 2015, section 6.
     """
 
-    def __init__(self, size, scale=(0.08, 1.0), ratio=(3. / 4., 4. / 3.), interpolation=Inter.BILINEAR, max_attempts=10):
+    def __init__(
+        self, size, scale=(0.08, 1.0), ratio=(3.0 / 4.0, 4.0 / 3.0), interpolation=Inter.BILINEAR, max_attempts=10
+    ):
         self.size, self.interpolation = size_pair(size), Inter.checked(interpolation)
         for values, name in ((scale, "scale"), (ratio, "ratio")):
             if not isinstance(values, (list, tuple)) or len(values) != 2:

@@ -1,15 +1,28 @@
 """Transforms of the values and the layout of images."""
+
 import numpy as np
 
 from morel.dataset._pipeline import pipeline_error
 from morel.dataset._transform import Transform, check_int, check_number, numpy_dtype
 
-__all__ = ["Rescale", "Normalize", "NormalizePad", "HWC2CHW", "ToTensor", "ToType", "ToNumpy", "ToPIL", "Decode",
-           "Invert", "Grayscale"]
+__all__ = [
+    "Rescale",
+    "Normalize",
+    "NormalizePad",
+    "HWC2CHW",
+    "ToTensor",
+    "ToType",
+    "ToNumpy",
+    "ToPIL",
+    "Decode",
+    "Invert",
+    "Grayscale",
+]
 
 
 class ImageTransform(Transform):
     """Base of the transforms of one image."""
+
     _ranks = (2, 3)
 
     def _check(self, value):
@@ -18,7 +31,9 @@ class ImageTransform(Transform):
                 raise TypeError(f"Input should be NumPy or PIL image, got {type(value)}.")
             value = np.asarray(value)
         if value.ndim not in self._ranks:
-            raise pipeline_error(f"{type(self).__name__}: image shape should be <H,W> or <H,W,C>, but got rank: {value.ndim}")
+            raise pipeline_error(
+                f"{type(self).__name__}: image shape should be <H,W> or <H,W,C>, but got rank: {value.ndim}"
+            )
         return value
 
 
@@ -64,13 +79,16 @@ class Normalize(ImageTransform):
         std (Union[list, tuple]): standard deviation of each channel, in (0, 255].
         is_hwc (bool): whether channels are the last axis (else the first). Default ``True``.
     """
+
     _dtype = np.float32
 
     def __init__(self, mean, std, is_hwc=True):
         for values, name in ((mean, "mean"), (std, "std")):
             if not isinstance(values, (list, tuple)):
-                raise TypeError(f"Argument {name} with value {values} is not of type [<class 'list'>, <class 'tuple'>], but "
-                                f"got {type(values)}.")
+                raise TypeError(
+                    f"Argument {name} with value {values} is not of type [<class 'list'>, <class 'tuple'>], but "
+                    f"got {type(values)}."
+                )
         if len(mean) != len(std):
             raise ValueError("Length of mean and std must be equal.")
         for i, (center, deviation) in enumerate(zip(mean, std)):
@@ -81,15 +99,19 @@ class Normalize(ImageTransform):
             if not 0 < deviation <= 255:
                 raise ValueError(f"Input std[{i}] is not within the required interval of (0, 255].")
         if not isinstance(is_hwc, bool):
-            raise TypeError(f"Argument is_hwc with value {is_hwc} is not of type [<class 'bool'>], but got {type(is_hwc)}.")
+            raise TypeError(
+                f"Argument is_hwc with value {is_hwc} is not of type [<class 'bool'>], but got {type(is_hwc)}."
+            )
         self.mean, self.std, self.is_hwc = np.array(mean, np.float32), np.array(std, np.float32), is_hwc
 
     def _compute(self, value, rank):
         """`value` has `rank` axes per image; axes before them are those of a batch."""
         channels = 1 if rank == 2 else value.shape[-1 if self.is_hwc else -3]
         if len(self.mean) not in (1, channels):
-            raise pipeline_error(f"Normalize: number of channels does not match the size of mean and std vectors, got "
-                                 f"channels: {channels}, size of mean: {len(self.mean)}.")
+            raise pipeline_error(
+                f"Normalize: number of channels does not match the size of mean and std vectors, got "
+                f"channels: {channels}, size of mean: {len(self.mean)}."
+            )
         mean, std = self.mean, self.std
         if not self.is_hwc and rank == 3:
             mean, std = mean[:, None, None], std[:, None, None]
@@ -191,6 +213,7 @@ class ToPIL(ImageTransform):
 
     def _apply(self, value):
         from PIL import Image
+
         return Image.fromarray(value[..., 0] if value.ndim == 3 and value.shape[-1] == 1 else value)
 
 
@@ -203,14 +226,19 @@ class Decode:
 
     def __init__(self, to_pil=False):
         if not isinstance(to_pil, bool):
-            raise TypeError(f"Argument to_pil with value {to_pil} is not of type [<class 'bool'>], but got {type(to_pil)}.")
+            raise TypeError(
+                f"Argument to_pil with value {to_pil} is not of type [<class 'bool'>], but got {type(to_pil)}."
+            )
         self.to_pil = to_pil
 
     def __call__(self, data):
         if not isinstance(data, np.ndarray) or data.ndim != 1 or data.dtype.type not in (np.uint8, np.bytes_):
-            raise TypeError("Input should be an encoded image in 1-D NumPy format, got "
-                            f"{type(data) if not isinstance(data, np.ndarray) else (data.dtype, data.shape)}.")
+            raise TypeError(
+                "Input should be an encoded image in 1-D NumPy format, got "
+                f"{type(data) if not isinstance(data, np.ndarray) else (data.dtype, data.shape)}."
+            )
         import io
+
         try:
             from PIL import Image
         except ImportError as error:
@@ -241,8 +269,10 @@ class Grayscale(ImageTransform):
     def __init__(self, num_output_channels=1):
         check_int(num_output_channels, "num_output_channels")
         if num_output_channels not in (1, 3):
-            raise ValueError(f"Number of channels of the output grayscale image should be either 1 or 3, but got "
-                             f"{num_output_channels}.")
+            raise ValueError(
+                f"Number of channels of the output grayscale image should be either 1 or 3, but got "
+                f"{num_output_channels}."
+            )
         self.num_output_channels = num_output_channels
 
     def _apply(self, value):

@@ -1,4 +1,5 @@
 """Enumerations of the image transforms."""
+
 import enum
 
 from morel.dataset._resize import Inter
@@ -8,6 +9,7 @@ __all__ = ["Border", "ImageBatchFormat", "Inter"]
 
 class Border(str, enum.Enum):
     """How the frame of a padded image is filled: a value, the edge, mirrored without or with the edge."""
+
     CONSTANT = "constant"
     EDGE = "edge"
     REFLECT = "reflect"
@@ -16,5 +18,6 @@ class Border(str, enum.Enum):
 
 class ImageBatchFormat(enum.IntEnum):
     """Order of the axes of a batch of images."""
+
     NHWC = 0
     NCHW = 1

@@ -22,7 +22,14 @@ def _check_axis(axis, cls, allow_tuple=False):
     return axis
 
 
-class ReLU(Cell):
+class _Plain(Cell):
+    """A layer without arguments."""
+
+    def __init__(self):
+        super().__init__()
+
+
+class ReLU(_Plain):
     """max(x, 0).
 
     Example:
@@ -31,11 +38,11 @@ class ReLU(Cell):
         [0.0, 2.0]
     """
 
-    def construct(self, x):
-        return ops.relu(x)
+    def construct(self, input):
+        return ops.relu(input)
 
 
-class ReLU6(Cell):
+class ReLU6(_Plain):
     """min(max(x, 0), 6)."""
 
     def construct(self, x):
@@ -109,7 +116,7 @@ class CELU(Cell):
         return ops.celu(x, self.alpha)
 
 
-class SeLU(Cell):
+class SeLU(_Plain):
     """scale * elu(x, alpha) with the constants that keep mean 0 and variance 1.
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
@@ -119,7 +126,7 @@ class SeLU(Cell):
         return ops.selu(input_x)
 
 
-class SiLU(Cell):
+class SiLU(_Plain):
     """x * sigmoid(x)."""
 
     def construct(self, x):
@@ -144,35 +151,35 @@ class GELU(Cell):
         return ops.gelu(x, approximate=self._formula)
 
 
-class FastGelu(Cell):
+class FastGelu(_Plain):
     """x / (1 + exp(-1.702 |x|)) * exp(0.851 (x - |x|)), which equals x * sigmoid(1.702 x)."""
 
     def construct(self, x):
         return ops.fast_gelu(x)
 
 
-class Sigmoid(Cell):
+class Sigmoid(_Plain):
     """1 / (1 + exp(-x))."""
 
     def construct(self, x):
         return ops.sigmoid(x)
 
 
-class LogSigmoid(Cell):
+class LogSigmoid(_Plain):
     """log(sigmoid(x))."""
 
-    def construct(self, x):
-        return ops.logsigmoid(x)
+    def construct(self, input_x):
+        return ops.logsigmoid(input_x)
 
 
-class Tanh(Cell):
+class Tanh(_Plain):
     """tanh(x)."""
 
     def construct(self, x):
         return ops.tanh(x)
 
 
-class Tanhshrink(Cell):
+class Tanhshrink(_Plain):
     """x - tanh(x)."""
 
     def construct(self, x):
@@ -198,18 +205,18 @@ class Hardtanh(Cell):
         return ops.hardtanh(x, self.min_val, self.max_val)
 
 
-class HSigmoid(Cell):
+class HSigmoid(_Plain):
     """min(max((x + 3) / 6, 0), 1)."""
 
-    def construct(self, input_x):
-        return ops.hardsigmoid(input_x)
+    def construct(self, input):
+        return ops.hardsigmoid(input)
 
 
-class HSwish(Cell):
+class HSwish(_Plain):
     """x * hsigmoid(x)."""
 
-    def construct(self, x):
-        return ops.hardswish(x)
+    def construct(self, input):
+        return ops.hardswish(input)
 
 
 class HShrink(Cell):
@@ -223,8 +230,8 @@ class HShrink(Cell):
         super().__init__()
         self.lambd = lambd
 
-    def construct(self, input_x):
-        return ops.hardshrink(input_x, self.lambd)
+    def construct(self, input):
+        return ops.hardshrink(input, self.lambd)
 
 
 class SoftShrink(Cell):
@@ -238,18 +245,18 @@ class SoftShrink(Cell):
         super().__init__()
         self.lambd = lambd
 
-    def construct(self, input_x):
-        return ops.softshrink(input_x, self.lambd)
+    def construct(self, input):
+        return ops.softshrink(input, self.lambd)
 
 
-class Softsign(Cell):
+class Softsign(_Plain):
     """x / (1 + |x|)."""
 
     def construct(self, x):
         return ops.softsign(x)
 
 
-class Mish(Cell):
+class Mish(_Plain):
     """x * tanh(softplus(x)).
 
     Source: Misra, Mish: A Self Regularized Non-Monotonic Activation Function, 2019.
@@ -309,8 +316,8 @@ class Softmax(Cell):
         super().__init__()
         self.axis = _check_axis(axis, self.cls_name, allow_tuple=True)
 
-    def construct(self, x):
-        return ops.softmax(x, self.axis)
+    def construct(self, input):
+        return ops.softmax(input, self.axis)
 
 
 class SoftmaxExt(Cell):
@@ -347,7 +354,7 @@ class Softmin(Cell):
         return ops.softmax(-x, self.axis)
 
 
-class Softmax2d(Cell):
+class Softmax2d(_Plain):
     """Softmax over the channels of [N, C, H, W] or [C, H, W]."""
 
     def construct(self, x):
@@ -381,8 +388,8 @@ class LogSoftmaxExt(Cell):
         super().__init__()
         self.dim = dim
 
-    def construct(self, input):
-        return ops.log_softmax(input, _implicit_dim(input) if self.dim is None else self.dim)
+    def construct(self, x):
+        return ops.log_softmax(x, _implicit_dim(x) if self.dim is None else self.dim)
 
 
 class PReLU(Cell):

@@ -121,8 +121,8 @@ class Linear(Cell):
         _affine_parameters(self, (out_features, in_features), in_features, weight_init, bias_init, bias,
                            mstype.float32 if dtype is None else dtype)
 
-    def construct(self, input):
-        return ops.dense(input, self.weight, self.bias)
+    def construct(self, x):
+        return ops.dense(x, self.weight, self.bias)
 
     def extend_repr(self):
         text = f"input_features={self.in_features}, output_features={self.out_features}"
@@ -361,9 +361,9 @@ class Unflatten(Cell):
         _check.check_type(unflattened_size, (tuple, list), "unflattened_size", self.cls_name)
         self.unflattened_size = tuple(unflattened_size)
 
-    def construct(self, input):
-        axis = self.axis + input.ndim if self.axis < 0 else self.axis
-        return input.reshape((*input.shape[:axis], *self.unflattened_size, *input.shape[axis + 1:]))
+    def construct(self, input_x):
+        axis = self.axis + input_x.ndim if self.axis < 0 else self.axis
+        return input_x.reshape((*input_x.shape[:axis], *self.unflattened_size, *input_x.shape[axis + 1:]))
 
 
 class Identity(Cell):
@@ -450,6 +450,9 @@ class Upsample(Cell):
 class UpsampleExt(Upsample):
     """`Upsample` in the interface of ``mint``."""
 
+    def construct(self, input):
+        return super().construct(input)
+
 
 class Norm(Cell):
     """Euclidean norm over `axis`: sqrt(sum(x^2)).
@@ -533,12 +536,18 @@ class L1Regularizer(Cell):
 class Tril(Cell):
     """The lower triangle of the last two dimensions; the rest becomes zero."""
 
+    def __init__(self):
+        super().__init__()
+
     def construct(self, x, k=0):
         return ops.tril(x, k)
 
 
 class Triu(Cell):
     """The upper triangle of the last two dimensions; the rest becomes zero."""
+
+    def __init__(self):
+        super().__init__()
 
     def construct(self, x, k=0):
         return ops.triu(x, k)

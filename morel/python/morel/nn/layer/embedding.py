@@ -148,10 +148,10 @@ class EmbeddingLookup(Cell):
         dtype (mindspore.dtype): dtype of the table. Default ``float32``.
 
     Inputs:
-        - **input_indices** (Tensor) - integers, any shape.
+        - **indices** (Tensor) - integers, any shape.
 
     Outputs:
-        Tensor of shape [*input_indices.shape, embedding_size].
+        Tensor of shape [*indices.shape, embedding_size].
     """
     BATCH_SLICE = "batch_slice"
     FIELD_SLICE = "field_slice"
@@ -172,6 +172,6 @@ class EmbeddingLookup(Cell):
                                          name="embedding_table")
         self.max_norm = None if max_norm is None else _check.check_float(max_norm, "max_norm", cls, 0, None, "()")
 
-    def construct(self, input_indices):
-        rows = ops.embedding(input_indices, self.embedding_table)
+    def construct(self, indices):
+        rows = ops.embedding(indices, self.embedding_table)
         return rows if self.max_norm is None else _limit_rows(rows, self.max_norm)

@@ -193,10 +193,10 @@ class LayerNorm(Cell):
         dtype (mindspore.dtype): dtype of the parameters. Default ``float32``.
 
     Inputs:
-        - **x** (Tensor) - its shape from `begin_params_axis` on is `normalized_shape`.
+        - **input_x** (Tensor) - its shape from `begin_params_axis` on is `normalized_shape`.
 
     Outputs:
-        Tensor like `x`.
+        Tensor like `input_x`.
 
     Raises:
         TypeError: `normalized_shape` is neither tuple nor list.
@@ -224,13 +224,13 @@ class LayerNorm(Cell):
         self.epsilon = epsilon
         _scale_and_offset(self, tuple(normalized_shape), gamma_init, beta_init, dtype)
 
-    def construct(self, x):
-        rank = x.ndim
+    def construct(self, input_x):
+        rank = input_x.ndim
         norm_axis, params_axis = self.begin_norm_axis, self.begin_params_axis
-        shape = x.shape
+        shape = input_x.shape
         if norm_axis == params_axis or norm_axis % rank == params_axis % rank:
-            return ops.layer_norm(x, shape[norm_axis:], self.gamma, self.beta, self.epsilon)
-        return ops.layer_norm(x, shape[norm_axis:], None, None, self.epsilon) * self.gamma + self.beta
+            return ops.layer_norm(input_x, shape[norm_axis:], self.gamma, self.beta, self.epsilon)
+        return ops.layer_norm(input_x, shape[norm_axis:], None, None, self.epsilon) * self.gamma + self.beta
 
     def extend_repr(self):
         return (f"normalized_shape={self.normalized_shape}, begin_norm_axis={self.begin_norm_axis}, "

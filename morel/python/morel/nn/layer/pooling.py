@@ -278,6 +278,9 @@ class AdaptiveMaxPool1d(_Adaptive):
     _rank = 1
     _reduce = staticmethod(_largest)
 
+    def construct(self, x):
+        return super().construct(x)
+
 
 class _AdaptiveMaxWithIndices(_Adaptive):
     _reduce = staticmethod(_largest)

@@ -56,8 +56,8 @@ def lamb(params, gradients, first, second, lr, beta1, beta2, eps, weight_decay, 
 
 def rmsprop(params, gradients, means, squares, moments, lr, decay, mu, eps, weight_decay):
     """s = decay s + (1 - decay) g^2; v = mu v + lr g / sqrt(s - mean^2 + eps); p -= v. `means` None: no mean."""
-    _rmsprop(params, gradients, squares, moments, means or [], lr, decay, mu, eps, weight_decay, means is not None, True,
-             True)
+    centered = means is not None
+    _rmsprop(params, gradients, squares, moments, means or [], lr, decay, mu, eps, weight_decay, centered, True, True)
 
 
 def adagrad(params, gradients, sums, lr, weight_decay, update_sums):

@@ -1,5 +1,6 @@
 """Training with a loss scale, for half types whose gradients would underflow."""
 from morel import ops
+from morel.api import make_operator
 from morel._core import Tensor
 from morel.common import dtype as mstype
 from morel.common.parameter import Parameter
@@ -7,6 +8,8 @@ from morel.nn.cell import Cell
 from morel.nn.wrap.cell_wrapper import TrainOneStepCell, loss_and_gradients
 
 __all__ = ["TrainOneStepWithLossScaleCell", "DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell"]
+
+_all_finite = make_operator("all_finite", "all_finite")
 
 
 class DynamicLossScaleUpdateCell(Cell):
@@ -131,12 +134,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def get_overflow_status(self, status, compute_output):
         """A bool tensor: whether a gradient is infinite or not a number."""
-        finite = True
-        for gradient in compute_output:
-            finite = finite and bool(ops.isfinite(gradient).all())
-            if not finite:
-                break
-        return Tensor(not finite)
+        return ops.logical_not(_all_finite(list(compute_output)))
 
     def process_loss_scale(self, overflow):
         """Lets the manager update the scale; returns `overflow`."""

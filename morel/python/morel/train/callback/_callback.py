@@ -1,10 +1,15 @@
 """Base of the callbacks, what they are told, and the list that calls them."""
+
 from contextlib import ExitStack
 
 __all__ = ["Callback", "RunContext"]
 
-_HOOKS = tuple(f"on_{mode}{part}_{edge}" for mode in ("train", "eval") for part in ("", "_epoch", "_step")
-               for edge in ("begin", "end"))
+_HOOKS = tuple(
+    f"on_{mode}{part}_{edge}"
+    for mode in ("train", "eval")
+    for part in ("", "_epoch", "_step")
+    for edge in ("begin", "end")
+)
 
 
 class Callback:
@@ -160,7 +165,9 @@ class RunContext:
 
     def __init__(self, original_args):
         if not isinstance(original_args, dict):
-            raise TypeError(f"The argument 'original_args' of RunContext should be dict type, but got {type(original_args)}.")
+            raise TypeError(
+                f"The argument 'original_args' of RunContext should be dict type, but got {type(original_args)}."
+            )
         self._original_args = original_args
         self._stop_requested = False
 

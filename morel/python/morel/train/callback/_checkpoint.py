@@ -1,4 +1,5 @@
 """The callback that saves checkpoints, and one that saves when the process is asked to end."""
+
 import json
 import os
 import re
@@ -30,28 +31,54 @@ class CheckpointConfig:
         format (str): ``"ckpt"`` or ``"safetensors"``.
     """
 
-    def __init__(self, save_checkpoint_steps=1, save_checkpoint_seconds=0, keep_checkpoint_max=5,
-                 keep_checkpoint_per_n_minutes=0, integrated_save=True, async_save=False, saved_network=None,
-                 append_info=None, enc_key=None, enc_mode="AES-GCM", exception_save=False, crc_check=False,
-                 remove_redundancy=False, format="ckpt", **kwargs):
-        for value in (save_checkpoint_steps, save_checkpoint_seconds, keep_checkpoint_max, keep_checkpoint_per_n_minutes):
+    def __init__(
+        self,
+        save_checkpoint_steps=1,
+        save_checkpoint_seconds=0,
+        keep_checkpoint_max=5,
+        keep_checkpoint_per_n_minutes=0,
+        integrated_save=True,
+        async_save=False,
+        saved_network=None,
+        append_info=None,
+        enc_key=None,
+        enc_mode="AES-GCM",
+        exception_save=False,
+        crc_check=False,
+        remove_redundancy=False,
+        format="ckpt",
+        **kwargs,
+    ):
+        for value in (
+            save_checkpoint_steps,
+            save_checkpoint_seconds,
+            keep_checkpoint_max,
+            keep_checkpoint_per_n_minutes,
+        ):
             if value is not None:
                 int_at_least(value, 0)
         if saved_network is not None:
             from morel.nn.cell import Cell
+
             if not isinstance(saved_network, Cell):
-                raise TypeError(f"For 'CheckpointConfig', the type of 'saved_network' must be None or Cell, but got "
-                                f"{type(saved_network)}.")
+                raise TypeError(
+                    f"For 'CheckpointConfig', the type of 'saved_network' must be None or Cell, but got "
+                    f"{type(saved_network)}."
+                )
         if not isinstance(async_save, bool) and async_save not in ("process", "thread"):
-            raise ValueError(f"For 'save_checkpoint', the argument 'async_save' can only be 'process' or 'thread',but got "
-                             f"{async_save}.")
+            raise ValueError(
+                f"For 'save_checkpoint', the argument 'async_save' can only be 'process' or 'thread',but got "
+                f"{async_save}."
+            )
         if enc_key is not None:
             raise NotImplementedError("For 'CheckpointConfig', encryption is not supported; keep 'enc_key' None.")
         # Of two ways to say when, and what to keep, the first one given counts.
         self._save_checkpoint_steps = save_checkpoint_steps or None
         self._save_checkpoint_seconds = None if self._save_checkpoint_steps else save_checkpoint_seconds or None
         self._keep_checkpoint_max = keep_checkpoint_max or None
-        self._keep_checkpoint_per_n_minutes = None if self._keep_checkpoint_max else keep_checkpoint_per_n_minutes or None
+        self._keep_checkpoint_per_n_minutes = (
+            None if self._keep_checkpoint_max else keep_checkpoint_per_n_minutes or None
+        )
         if not self._keep_checkpoint_max and not self._keep_checkpoint_per_n_minutes and keep_checkpoint_max is None:
             self._keep_checkpoint_max = 1
         self._integrated_save = is_bool(integrated_save, "integrated_save")
@@ -68,7 +95,9 @@ class CheckpointConfig:
         if append_info is None or append_info == []:
             return None
         if not isinstance(append_info, list):
-            raise TypeError(f"For 'CheckpointConfig', the type of 'append_info' must be list,but got {type(append_info)}.")
+            raise TypeError(
+                f"For 'CheckpointConfig', the type of 'append_info' must be list,but got {type(append_info)}."
+            )
         out = {}
         for item in append_info:
             if isinstance(item, dict):
@@ -76,11 +105,15 @@ class CheckpointConfig:
             elif item in ("epoch_num", "step_num"):
                 out[item] = 0
             elif isinstance(item, str):
-                raise ValueError(f"For 'CheckpointConfig', the value of element in the argument 'append_info' must be in "
-                                 f"['epoch_num', 'step_num'], but got {item}.")
+                raise ValueError(
+                    f"For 'CheckpointConfig', the value of element in the argument 'append_info' must be in "
+                    f"['epoch_num', 'step_num'], but got {item}."
+                )
             else:
-                raise TypeError(f"For 'CheckpointConfig', the type of 'append_info' element must be str or dict, but got "
-                                f"{type(item)}.")
+                raise TypeError(
+                    f"For 'CheckpointConfig', the type of 'append_info' element must be str or dict, but got "
+                    f"{type(item)}."
+                )
         return out
 
     save_checkpoint_steps = property(lambda self: self._save_checkpoint_steps)
@@ -96,9 +129,13 @@ class CheckpointConfig:
 
     def get_checkpoint_policy(self):
         """When to save and what to keep, as a dict."""
-        return {"save_checkpoint_steps": self._save_checkpoint_steps, "save_checkpoint_seconds": self._save_checkpoint_seconds,
-                "keep_checkpoint_max": self._keep_checkpoint_max,
-                "keep_checkpoint_per_n_minutes": self._keep_checkpoint_per_n_minutes, "saved_network": self._saved_network}
+        return {
+            "save_checkpoint_steps": self._save_checkpoint_steps,
+            "save_checkpoint_seconds": self._save_checkpoint_seconds,
+            "keep_checkpoint_max": self._keep_checkpoint_max,
+            "keep_checkpoint_per_n_minutes": self._keep_checkpoint_per_n_minutes,
+            "saved_network": self._saved_network,
+        }
 
 
 class ModelCheckpoint(Callback):
@@ -116,11 +153,15 @@ class ModelCheckpoint(Callback):
     def __init__(self, prefix="CKP", directory=None, config=None):
         super().__init__()
         if not callable(prefix) and (not isinstance(prefix, str) or "/" in prefix or not prefix):
-            raise ValueError(f"For 'ModelCheckpoint', the argument 'prefix' for checkpoint file name is invalid, it must be "
-                             f"callable or string that does not contain '/', but got {prefix}.")
+            raise ValueError(
+                f"For 'ModelCheckpoint', the argument 'prefix' for checkpoint file name is invalid, it must be "
+                f"callable or string that does not contain '/', but got {prefix}."
+            )
         if config is not None and not isinstance(config, CheckpointConfig):
-            raise TypeError(f"For 'ModelCheckpoint', the type of argument 'config' should be 'CheckpointConfig', but got "
-                            f"{type(config)}.")
+            raise TypeError(
+                f"For 'ModelCheckpoint', the type of argument 'config' should be 'CheckpointConfig', but got "
+                f"{type(config)}."
+            )
         if directory is not None and not callable(directory) and not isinstance(directory, (str, os.PathLike)):
             raise TypeError(f"For 'ModelCheckpoint', the argument 'directory' must be str, but got {type(directory)}.")
         self._prefix = prefix
@@ -178,6 +219,7 @@ class ModelCheckpoint(Callback):
         if args.cur_step_num > self._last_step or not self._latest:
             self._save(args)
         from morel.train.serialization import wait_for_saves
+
         wait_for_saves()
 
     def __exit__(self, kind, error, trace):
@@ -196,14 +238,22 @@ class ModelCheckpoint(Callback):
 
     def _save(self, args, suffix=""):
         from morel.train.serialization import save_checkpoint
+
         path = self._path(args, suffix)
         append = dict(self._config.append_dict or {})
         for key, value in (("epoch_num", args.get("cur_epoch_num", 1)), ("step_num", args.cur_step_num)):
             if key in append:
                 append[key] = value
         network = self._config.saved_network or args.train_network
-        save_checkpoint(network, path, self._config.integrated_save, self._config.async_save, append or None,
-                        crc_check=self._config.crc_check, format=self._config.format)
+        save_checkpoint(
+            network,
+            path,
+            self._config.integrated_save,
+            self._config.async_save,
+            append or None,
+            crc_check=self._config.crc_check,
+            format=self._config.format,
+        )
         self._last_step, self._last_time = args.cur_step_num, time.time()
         self._latest = args["latest_ckpt_file"] = path
         args["last_save_ckpt_step"] = args.cur_step_num
@@ -246,8 +296,9 @@ class OnRequestExit(Callback):
         sig (int): the signal. Default ``signal.SIGTERM``.
     """
 
-    def __init__(self, save_ckpt=True, save_mindir=True, file_name="Net", directory="./", config_file=None,
-                 sig=signal.SIGTERM):
+    def __init__(
+        self, save_ckpt=True, save_mindir=True, file_name="Net", directory="./", config_file=None, sig=signal.SIGTERM
+    ):
         super().__init__()
         for value, name in ((save_ckpt, "save_ckpt"), (save_mindir, "save_mindir")):
             is_bool(value, name)
@@ -256,8 +307,13 @@ class OnRequestExit(Callback):
                 raise TypeError(f"The '{name}' must be str, but got {type(value).__name__}.")
         if not isinstance(sig, int):
             raise TypeError(f"The 'sig' must be int, but got {type(sig).__name__}.")
-        self.save_ckpt, self.file_name, self.directory, self.config_file, self.sig = (save_ckpt, file_name, directory,
-                                                                                      config_file, sig)
+        self.save_ckpt, self.file_name, self.directory, self.config_file, self.sig = (
+            save_ckpt,
+            file_name,
+            directory,
+            config_file,
+            sig,
+        )
         self.exit = False
         self._before = None
 
@@ -274,6 +330,7 @@ class OnRequestExit(Callback):
         path = self._path("train")
         if self.save_ckpt and os.path.isfile(path):
             from morel.train.serialization import load_checkpoint
+
             load_checkpoint(path, net=run_context.original_args().train_network)
 
     def _path(self, mode):
@@ -300,5 +357,6 @@ class OnRequestExit(Callback):
             signal.signal(self.sig, self._before)
         if self.exit and self.save_ckpt:
             from morel.train.serialization import save_checkpoint
+
             os.makedirs(self.directory, exist_ok=True)
             save_checkpoint(run_context.original_args().train_network, self._path("train"))

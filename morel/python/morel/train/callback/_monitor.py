@@ -1,4 +1,5 @@
 """Callbacks that report: losses, times, metrics."""
+
 import math
 import time
 
@@ -35,8 +36,10 @@ class LossMonitor(Callback):
         epoch = args.get("cur_epoch_num", 1)
         step = (args.cur_step_num - 1) % args.batch_num + 1
         if isinstance(loss, float) and not math.isfinite(loss):
-            raise ValueError(f"In epoch: {epoch} step: {step}, loss is NAN or INF, training process cannot continue, "
-                             f"terminating training.")
+            raise ValueError(
+                f"In epoch: {epoch} step: {step}, loss is NAN or INF, training process cannot continue, "
+                f"terminating training."
+            )
         if due:
             self._last_print_time = args.cur_step_num
             print(f"epoch: {epoch} step: {step}, loss is {loss}", flush=True)
@@ -133,9 +136,21 @@ class LambdaCallback(Callback):
             RunContext at that time.
     """
 
-    def __init__(self, on_train_epoch_begin=None, on_train_epoch_end=None, on_train_step_begin=None, on_train_step_end=None,
-                 on_train_begin=None, on_train_end=None, on_eval_epoch_begin=None, on_eval_epoch_end=None,
-                 on_eval_step_begin=None, on_eval_step_end=None, on_eval_begin=None, on_eval_end=None):
+    def __init__(
+        self,
+        on_train_epoch_begin=None,
+        on_train_epoch_end=None,
+        on_train_step_begin=None,
+        on_train_step_end=None,
+        on_train_begin=None,
+        on_train_end=None,
+        on_eval_epoch_begin=None,
+        on_eval_epoch_end=None,
+        on_eval_step_begin=None,
+        on_eval_step_end=None,
+        on_eval_begin=None,
+        on_eval_end=None,
+    ):
         super().__init__()
         functions = locals()
         for hook in _HOOKS:

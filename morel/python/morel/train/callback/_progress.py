@@ -1,4 +1,5 @@
 """The progress bar."""
+
 import os
 import sys
 import time
@@ -12,8 +13,11 @@ _WIDTH = 24
 
 def _clock(seconds):
     seconds = int(seconds)
-    return f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}" if seconds >= 3600 else (
-        f"{seconds // 60}:{seconds % 60:02d}")
+    return (
+        f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+        if seconds >= 3600
+        else (f"{seconds // 60}:{seconds % 60:02d}")
+    )
 
 
 class ProgressBar(Callback):
@@ -69,7 +73,9 @@ class ProgressBar(Callback):
         if isinstance(loss, float):
             parts.append(f"loss {loss:.4f}")
         parts.append(f"{self._count / seconds:,.0f} rows/s")
-        parts.append(_clock(seconds) if final or not steps else f"{_clock(seconds)}<{_clock(seconds / steps * (total - steps))}")
+        parts.append(
+            _clock(seconds) if final or not steps else f"{_clock(seconds)}<{_clock(seconds / steps * (total - steps))}"
+        )
         return "  ".join(parts)
 
     @staticmethod
@@ -138,5 +144,9 @@ def wanted_by_default(callbacks):
     if setting == "1":
         return True
     from morel.train.callback._monitor import LossMonitor, TimeMonitor
-    return sys.stderr is not None and sys.stderr.isatty() and not any(
-        isinstance(callback, (LossMonitor, TimeMonitor)) for callback in callbacks)
+
+    return (
+        sys.stderr is not None
+        and sys.stderr.isatty()
+        and not any(isinstance(callback, (LossMonitor, TimeMonitor)) for callback in callbacks)
+    )

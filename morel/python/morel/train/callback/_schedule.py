@@ -1,4 +1,5 @@
 """Callbacks that steer a training: early end, learning rate."""
+
 import math
 import warnings
 
@@ -38,8 +39,11 @@ class _Monitor(Callback):
             known["loss"] = loss_value(args.get("net_outputs"))
         value = known.get(self.monitor)
         if value is None:
-            warnings.warn(f"'{type(self).__name__}' watches '{self.monitor}', which is not available; available are "
-                          f"{sorted(known)}.", stacklevel=2)
+            warnings.warn(
+                f"'{type(self).__name__}' watches '{self.monitor}', which is not available; available are "
+                f"{sorted(known)}.",
+                stacklevel=2,
+            )
             return None
         if not isinstance(value, (int, float)):
             try:
@@ -62,8 +66,16 @@ class EarlyStopping(_Monitor):
         restore_best_weights (bool): go back to the parameters of the best epoch. Default ``False``.
     """
 
-    def __init__(self, monitor="eval_loss", min_delta=0, patience=0, verbose=False, mode="auto", baseline=None,
-                 restore_best_weights=False):
+    def __init__(
+        self,
+        monitor="eval_loss",
+        min_delta=0,
+        patience=0,
+        verbose=False,
+        mode="auto",
+        baseline=None,
+        restore_best_weights=False,
+    ):
         super().__init__(monitor, min_delta, patience, verbose, mode)
         self.baseline = None if baseline is None else number(baseline, "baseline")
         self.restore_best_weights = is_bool(restore_best_weights, "restore_best_weights")
@@ -134,8 +146,17 @@ class ReduceLROnPlateau(_Monitor):
         min_lr (float): the rate does not fall below. Default ``0``.
     """
 
-    def __init__(self, monitor="eval_loss", factor=0.1, patience=10, verbose=False, mode="auto", min_delta=1e-4, cooldown=0,
-                 min_lr=0):
+    def __init__(
+        self,
+        monitor="eval_loss",
+        factor=0.1,
+        patience=10,
+        verbose=False,
+        mode="auto",
+        min_delta=1e-4,
+        cooldown=0,
+        min_lr=0,
+    ):
         super().__init__(monitor, min_delta, patience, verbose, mode)
         self.factor = number(factor, "factor")
         if not 0 <= factor < 1:
@@ -191,7 +212,9 @@ class LearningRateScheduler(Callback):
     def __init__(self, learning_rate_function):
         super().__init__()
         if not callable(learning_rate_function):
-            raise TypeError(f"The 'learning_rate_function' must be a function, but got {type(learning_rate_function).__name__}.")
+            raise TypeError(
+                f"The 'learning_rate_function' must be a function, but got {type(learning_rate_function).__name__}."
+            )
         self.learning_rate_function = learning_rate_function
 
     def step_begin(self, run_context):

@@ -1,10 +1,21 @@
 """Metrics of classes: accuracy, precision, recall, F."""
+
 import numpy as np
 
 from morel.train.metrics.metric import EvaluationBase, Metric, rearrange_inputs
 
-__all__ = ["Accuracy", "Precision", "Recall", "Fbeta", "F1", "TopKCategoricalAccuracy", "Top1CategoricalAccuracy",
-           "Top5CategoricalAccuracy", "Perplexity", "Dice"]
+__all__ = [
+    "Accuracy",
+    "Precision",
+    "Recall",
+    "Fbeta",
+    "F1",
+    "TopKCategoricalAccuracy",
+    "Top1CategoricalAccuracy",
+    "Top5CategoricalAccuracy",
+    "Perplexity",
+    "Dice",
+]
 
 
 class Accuracy(EvaluationBase):
@@ -139,7 +150,7 @@ class Fbeta(EvaluationBase):
             raise TypeError(f"The 'average' must be bool, but got {type(average)}.")
         self._check_samples(self._held is not None, "Fbeta")
         hits, predicted, actual = self._held
-        square = self.beta ** 2
+        square = self.beta**2
         denominator = square * actual + predicted
         result = (1 + square) * hits / np.where(denominator == 0, 1, denominator)
         return float(result.mean()) if average else result
@@ -162,10 +173,14 @@ class TopKCategoricalAccuracy(Metric):
     def __init__(self, k):
         super().__init__()
         if not isinstance(k, int) or isinstance(k, bool):
-            raise TypeError(f"For 'TopKCategoricalAccuracy', the type of the argument 'k' should be int, but got 'k' type: "
-                            f"{type(k)}.")
+            raise TypeError(
+                f"For 'TopKCategoricalAccuracy', the type of the argument 'k' should be int, but got 'k' type: "
+                f"{type(k)}."
+            )
         if k < 1:
-            raise ValueError(f"For 'TopKCategoricalAccuracy', the argument 'k' must be at least 1, but got 'k' value: {k}.")
+            raise ValueError(
+                f"For 'TopKCategoricalAccuracy', the argument 'k' must be at least 1, but got 'k' value: {k}."
+            )
         self.k = k
         self.clear()
 
@@ -179,8 +194,10 @@ class TopKCategoricalAccuracy(Metric):
         if y_pred.ndim == y.ndim and y_pred.shape == y.shape:
             y = y.argmax(axis=1)
         if self.k > y_pred.shape[1]:
-            raise ValueError(f"For 'TopKCategoricalAccuracy', 'k' is {self.k}, but there are {y_pred.shape[1]} classes.")
-        largest = np.argsort(-y_pred, axis=1)[:, :self.k]
+            raise ValueError(
+                f"For 'TopKCategoricalAccuracy', 'k' is {self.k}, but there are {y_pred.shape[1]} classes."
+            )
+        largest = np.argsort(-y_pred, axis=1)[:, : self.k]
         self._correct_num += int((largest == y.reshape(-1, 1)).any(axis=1).sum())
         self._samples_num += len(y_pred)
 
@@ -213,7 +230,9 @@ class Perplexity(Metric):
     def __init__(self, ignore_label=None):
         super().__init__()
         if ignore_label is not None and not isinstance(ignore_label, int):
-            raise TypeError(f"The type of 'ignore_label' should be 'int', but got type '{type(ignore_label).__name__}'.")
+            raise TypeError(
+                f"The type of 'ignore_label' should be 'int', but got type '{type(ignore_label).__name__}'."
+            )
         self.ignore_label = ignore_label
         self.clear()
 
@@ -225,8 +244,10 @@ class Perplexity(Metric):
     def update(self, *inputs):
         preds, labels = self._pair(inputs, "predicted value, label")
         if labels.size != preds.size // preds.shape[-1]:
-            raise RuntimeError(f"For 'Perplexity.update', predicted value (input[0]) and label (input[1]) should have the same "
-                               f"shape, but got predicted value shape {preds.shape}, label shape {labels.shape}.")
+            raise RuntimeError(
+                f"For 'Perplexity.update', predicted value (input[0]) and label (input[1]) should have the same "
+                f"shape, but got predicted value shape {preds.shape}, label shape {labels.shape}."
+            )
         labels = labels.reshape(-1).astype(np.int64)
         probability = preds.reshape(-1, preds.shape[-1])[np.arange(labels.size), labels]
         if self.ignore_label is not None:
@@ -263,8 +284,10 @@ class Dice(Metric):
     def update(self, *inputs):
         y_pred, y = self._pair(inputs)
         if y_pred.shape != y.shape:
-            raise ValueError(f"For 'Dice.update', predicted value (input[0]) and true value (input[1]) should have same shape, "
-                             f"but got predicted value shape: {y_pred.shape}, true value shape: {y.shape}.")
+            raise ValueError(
+                f"For 'Dice.update', predicted value (input[0]) and true value (input[1]) should have same shape, "
+                f"but got predicted value shape: {y_pred.shape}, true value shape: {y.shape}."
+            )
         y_pred, y = y_pred.astype(np.float64).ravel(), y.astype(np.float64)
         self._samples_num += len(y)
         y = y.ravel()

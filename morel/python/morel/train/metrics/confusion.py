@@ -1,4 +1,5 @@
 """Metrics over thresholds and pairs of classes."""
+
 import collections
 
 import numpy as np
@@ -24,8 +25,10 @@ class ConfusionMatrix(Metric):
         if num_classes < 2:
             raise ValueError(f"The 'num_classes' must be at least 2, but got {num_classes}.")
         if normalize not in ("no_norm", "target", "prediction", "all", None):
-            raise ValueError(f"For 'ConfusionMatrix', the argument 'normalize' must be in ['all', 'prediction', 'label', "
-                             f"'no_norm'(None)], but got {normalize}.")
+            raise ValueError(
+                f"For 'ConfusionMatrix', the argument 'normalize' must be in ['all', 'prediction', 'label', "
+                f"'no_norm'(None)], but got {normalize}."
+            )
         if not isinstance(threshold, float):
             raise TypeError(f"The type of 'threshold' should be float, but got {type(threshold)}.")
         self.num_classes, self.normalize, self.threshold = num_classes, normalize, threshold
@@ -39,15 +42,17 @@ class ConfusionMatrix(Metric):
     def update(self, *inputs):
         y_pred, y = self._pair(inputs)
         if y_pred.ndim not in (y.ndim, y.ndim + 1):
-            raise ValueError(f"For 'ConfusionMatrix.update', predicted value (input[0]) and true value (input[1]) should have "
-                             f"same dimensions, or the dimension of predicted value equal the dimension of true value add 1, "
-                             f"but got predicted value ndim: {y_pred.ndim}, true value ndim: {y.ndim}.")
+            raise ValueError(
+                f"For 'ConfusionMatrix.update', predicted value (input[0]) and true value (input[1]) should have "
+                f"same dimensions, or the dimension of predicted value equal the dimension of true value add 1, "
+                f"but got predicted value ndim: {y_pred.ndim}, true value ndim: {y.ndim}."
+            )
         if y_pred.ndim == y.ndim + 1:
             y_pred = y_pred.argmax(axis=1)
         elif y_pred.dtype.kind == "f":
             y_pred = y_pred >= self.threshold
         pairs = y.reshape(-1).astype(np.int64) * self.num_classes + y_pred.reshape(-1).astype(np.int64)
-        size = self.num_classes ** 2
+        size = self.num_classes**2
         if pairs.size and (pairs.min() < 0 or pairs.max() >= size):
             raise ValueError(f"For 'ConfusionMatrix.update', a class is not in [0, {self.num_classes}).")
         self.confusion_matrix += np.bincount(pairs, minlength=size).reshape(self.num_classes, self.num_classes)
@@ -88,19 +93,25 @@ class ROC(Metric):
         y_pred, y = self._pair(inputs)
         if y_pred.ndim == y.ndim:
             if y_pred.ndim > 1 and self.class_num != y_pred.shape[1]:
-                raise ValueError(f"For 'ROC', the 'class_num' must equal the number of classes from predicted value (input[0]), "
-                                 f"but got 'class_num' {self.class_num}, the number of classes from predicted value "
-                                 f"{y_pred.shape[1]}.")
+                raise ValueError(
+                    f"For 'ROC', the 'class_num' must equal the number of classes from predicted value (input[0]), "
+                    f"but got 'class_num' {self.class_num}, the number of classes from predicted value "
+                    f"{y_pred.shape[1]}."
+                )
             y_pred, y = y_pred.reshape(-1), y.reshape(-1)
         elif y_pred.ndim == y.ndim + 1:
             if self.class_num != y_pred.shape[1]:
-                raise ValueError(f"For 'ROC', the 'class_num' must equal the number of classes from predicted value (input[0]), "
-                                 f"but got 'class_num' {self.class_num}, the number of classes from predicted value "
-                                 f"{y_pred.shape[1]}.")
+                raise ValueError(
+                    f"For 'ROC', the 'class_num' must equal the number of classes from predicted value (input[0]), "
+                    f"but got 'class_num' {self.class_num}, the number of classes from predicted value "
+                    f"{y_pred.shape[1]}."
+                )
             y_pred, y = np.moveaxis(y_pred, 1, -1).reshape(-1, y_pred.shape[1]), y.reshape(-1)
         else:
-            raise ValueError(f"For 'ROC.update', predicted value (input[0]) and true value (input[1]) should have same "
-                             f"dimensions, or predicted value one more, but got {y_pred.ndim} and {y.ndim}.")
+            raise ValueError(
+                f"For 'ROC.update', predicted value (input[0]) and true value (input[1]) should have same "
+                f"dimensions, or predicted value one more, but got {y_pred.ndim} and {y.ndim}."
+            )
         self._preds.append(y_pred)
         self._labels.append(y)
 
@@ -122,9 +133,13 @@ def _roc_curve(scores, labels, positive):
     true = np.cumsum(hits)[last]
     false = 1 + last - true
     if false[-1] <= 0:
-        raise ValueError("For 'ROC.eval', there is no negative samples in true value, false positive value is meaningless.")
+        raise ValueError(
+            "For 'ROC.eval', there is no negative samples in true value, false positive value is meaningless."
+        )
     if true[-1] <= 0:
-        raise ValueError("For 'ROC.eval', there is no positive samples in true value, true positive value is meaningless.")
+        raise ValueError(
+            "For 'ROC.eval', there is no positive samples in true value, true positive value is meaningless."
+        )
     thresholds = np.append(scores[0] + 1, scores[last])
     return np.append(0, false) / false[-1], np.append(0, true) / true[-1], thresholds
 
@@ -141,20 +156,26 @@ def auc(x, y, reorder=False):
         float, or a list of them.
     """
     if not isinstance(x, (np.ndarray, list)) or not isinstance(y, (np.ndarray, list)):
-        raise TypeError(f"For 'auc', the inputs must be np.ndarray or list, but got type of x: {type(x)}, type of y: {type(y)}.")
+        raise TypeError(
+            f"For 'auc', the inputs must be np.ndarray or list, but got type of x: {type(x)}, type of y: {type(y)}."
+        )
     if isinstance(x, list) and x and np.ndim(x[0]):
         return [auc(np.asarray(a), np.asarray(b), reorder) for a, b in zip(x, y)]
     x, y = np.asarray(x), np.asarray(y)
     if x.shape != y.shape or x.ndim != 1 or len(x) < 2:
-        raise ValueError(f"For 'auc', 'x' and 'y' must be of one length, at least 2, but got shapes {x.shape} and {y.shape}.")
+        raise ValueError(
+            f"For 'auc', 'x' and 'y' must be of one length, at least 2, but got shapes {x.shape} and {y.shape}."
+        )
     sign = 1
     if reorder:
         order = np.lexsort((y, x))
         x, y = x[order], y[order]
     elif (np.diff(x) < 0).any():
         if not (np.diff(x) <= 0).all():
-            raise ValueError(f"For 'auc', if the argument is False, the argument 'x' array must be increasing or decreasing, but "
-                             f"got 'x': {x}")
+            raise ValueError(
+                f"For 'auc', if the argument is False, the argument 'x' array must be increasing or decreasing, but "
+                f"got 'x': {x}"
+            )
         sign = -1
     return float(sign * ((x[1:] - x[:-1]) * (y[1:] + y[:-1])).sum() / 2)
 
@@ -187,18 +208,24 @@ class BleuScore(Metric):
         self._is_update = False
 
     def _n_grams(self, words):
-        return collections.Counter(tuple(words[i:i + n]) for n in range(1, self.n_gram + 1) for i in range(len(words) - n + 1))
+        return collections.Counter(
+            tuple(words[i : i + n]) for n in range(1, self.n_gram + 1) for i in range(len(words) - n + 1)
+        )
 
     @rearrange_inputs
     def update(self, *inputs):
         """`inputs`: a list of translations (lists of words), and for each a list of references."""
         if len(inputs) != 2:
-            raise ValueError(f"For 'BleuScore.update', it needs 2 inputs (candidate_corpus, reference_corpus), but got "
-                             f"{len(inputs)}.")
+            raise ValueError(
+                f"For 'BleuScore.update', it needs 2 inputs (candidate_corpus, reference_corpus), but got "
+                f"{len(inputs)}."
+            )
         candidates, references = inputs
         if len(candidates) != len(references):
-            raise ValueError(f"For 'BleuScore.update', 'translate_corpus' (inputs[0]) and 'reference_corpus' (inputs[1]) should "
-                             f"be equal in length, but got {len(candidates)}, {len(references)}")
+            raise ValueError(
+                f"For 'BleuScore.update', 'translate_corpus' (inputs[0]) and 'reference_corpus' (inputs[1]) should "
+                f"be equal in length, but got {len(candidates)}, {len(references)}"
+            )
         for words, options in zip(candidates, references):
             self._length += len(words)
             self._reference_length += min((len(option) for option in options), key=lambda size: abs(size - len(words)))

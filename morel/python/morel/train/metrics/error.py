@@ -1,4 +1,5 @@
 """Metrics of numbers: loss, mean errors, similarity."""
+
 import numpy as np
 
 from morel.train.metrics.metric import Metric, rearrange_inputs
@@ -29,8 +30,10 @@ class Loss(Metric):
 
     def eval(self):
         if not self._total_num:
-            raise RuntimeError("The 'Loss' can not be calculated, because the number of samples is 0, please check whether has "
-                               "called update method before calling eval method.")
+            raise RuntimeError(
+                "The 'Loss' can not be calculated, because the number of samples is 0, please check whether has "
+                "called update method before calling eval method."
+            )
         return self._sum_loss / self._total_num
 
 
@@ -88,12 +91,16 @@ class CosineSimilarity(Metric):
 
     def __init__(self, similarity="cosine", reduction="none", zero_diagonal=True):
         super().__init__()
-        for value, choices, name in ((similarity, ["dot", "cosine"], "similarity"), (reduction, ["none", "sum", "mean"],
-                                                                                     "reduction")):
+        for value, choices, name in (
+            (similarity, ["dot", "cosine"], "similarity"),
+            (reduction, ["none", "sum", "mean"], "reduction"),
+        ):
             if value not in choices:
                 raise ValueError(f"The '{name}' must be str and must be in '{choices}', but got '{value}'.")
         if not isinstance(zero_diagonal, bool):
-            raise TypeError(f"The type of 'zero_diagonal' should be 'bool', but got type '{type(zero_diagonal).__name__}'.")
+            raise TypeError(
+                f"The type of 'zero_diagonal' should be 'bool', but got type '{type(zero_diagonal).__name__}'."
+            )
         self.similarity, self.reduction, self.zero_diagonal = similarity, reduction, zero_diagonal
         self.clear()
 

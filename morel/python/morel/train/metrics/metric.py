@@ -1,4 +1,5 @@
 """Base of the metrics."""
+
 import abc
 import functools
 
@@ -20,6 +21,7 @@ def rearrange_inputs(func):
 
 class Metric(metaclass=abc.ABCMeta):
     """Base class: `clear` starts anew, `update` takes a batch, `eval` gives the value."""
+
     _indexes = None
 
     def __init__(self):
@@ -31,8 +33,10 @@ class Metric(metaclass=abc.ABCMeta):
             return (data.float() if str(data.dtype) == "BFloat16" else data).asnumpy()
         if isinstance(data, (list, np.ndarray)):
             return np.array(data)
-        raise TypeError(f"For 'Metric' and its derived classes, the input data type must be tensor, list or numpy.ndarray, but "
-                        f"got {type(data)}.")
+        raise TypeError(
+            f"For 'Metric' and its derived classes, the input data type must be tensor, list or numpy.ndarray, but "
+            f"got {type(data)}."
+        )
 
     @property
     def indexes(self):
@@ -49,8 +53,10 @@ class Metric(metaclass=abc.ABCMeta):
             The metric itself.
         """
         if not isinstance(indexes, list) or not all(isinstance(i, int) for i in indexes):
-            raise ValueError("For 'set_indexes', the argument 'indexes' must be a list and all its elements must be int, please "
-                             "check whether it is correct.")
+            raise ValueError(
+                "For 'set_indexes', the argument 'indexes' must be a list and all its elements must be int, please "
+                "check whether it is correct."
+            )
         self._indexes = indexes
         return self
 
@@ -74,9 +80,11 @@ class Metric(metaclass=abc.ABCMeta):
 
     def _check_samples(self, count, name=None):
         if not count:
-            raise RuntimeError(f"The '{name or type(self).__name__}' can not be calculated, because the number of samples is 0, "
-                               f"please check whether your inputs (predicted value, true value) are empty, or has called "
-                               f"update method before calling eval method.")
+            raise RuntimeError(
+                f"The '{name or type(self).__name__}' can not be calculated, because the number of samples is 0, "
+                f"please check whether your inputs (predicted value, true value) are empty, or has called "
+                f"update method before calling eval method."
+            )
 
 
 class EvaluationBase(Metric):
@@ -89,24 +97,32 @@ class EvaluationBase(Metric):
     def __init__(self, eval_type):
         super().__init__()
         if eval_type not in ("classification", "multilabel"):
-            raise TypeError(f"The argument 'eval_type' must be in {{'classification', 'multilabel'}}, but got {eval_type}")
+            raise TypeError(
+                f"The argument 'eval_type' must be in {{'classification', 'multilabel'}}, but got {eval_type}"
+            )
         self._type = eval_type
 
     def _check_shape(self, y_pred, y):
         if self._type == "multilabel":
             if y_pred.shape != y.shape:
-                raise ValueError(f"For {type(self).__name__}.update, in multilabel case, the shape of y_pred (predicted value) "
-                                 f"and y (true value) must be same, but got y_pred shape: {y_pred.shape} and y shape: "
-                                 f"{y.shape}.")
+                raise ValueError(
+                    f"For {type(self).__name__}.update, in multilabel case, the shape of y_pred (predicted value) "
+                    f"and y (true value) must be same, but got y_pred shape: {y_pred.shape} and y shape: "
+                    f"{y.shape}."
+                )
             return
         if y_pred.ndim != y.ndim + 1:
-            raise ValueError(f"In classification case, the dimension of y_pred (predicted value) should equal to the dimension "
-                             f"of y (true value) add 1, but got y_pred dimension: {y_pred.ndim} and y dimension: {y.ndim}.")
+            raise ValueError(
+                f"In classification case, the dimension of y_pred (predicted value) should equal to the dimension "
+                f"of y (true value) add 1, but got y_pred dimension: {y_pred.ndim} and y dimension: {y.ndim}."
+            )
         if y.shape != (y_pred.shape[0], *y_pred.shape[2:]):
-            raise ValueError(f"In classification case, y_pred (predicted value) shape and y (true value) shape can not match, y "
-                             f"shape should be equal to y_pred shape that the value at index 1 is deleted. Such as y_pred shape "
-                             f"(1, 2, 3), then y shape should be (1, 3). But got y_pred shape {y_pred.shape} and y shape "
-                             f"{y.shape}")
+            raise ValueError(
+                f"In classification case, y_pred (predicted value) shape and y (true value) shape can not match, y "
+                f"shape should be equal to y_pred shape that the value at index 1 is deleted. Such as y_pred shape "
+                f"(1, 2, 3), then y shape should be (1, 3). But got y_pred shape {y_pred.shape} and y shape "
+                f"{y.shape}"
+            )
 
     def _prepared(self, inputs):
         """(predictions, labels as class numbers or as 0 and 1), checked."""
@@ -120,9 +136,11 @@ class EvaluationBase(Metric):
         elif self._class_num == 0:
             self._class_num = y_pred.shape[1]
         elif y_pred.shape[1] != self._class_num:
-            raise ValueError(f"For '{type(self).__name__}.update', class number not match, last input predicted data contain "
-                             f"{self._class_num} classes, but current predicted data contain {y_pred.shape[1]} classes, please "
-                             f"check your predicted value(inputs[0]).")
+            raise ValueError(
+                f"For '{type(self).__name__}.update', class number not match, last input predicted data contain "
+                f"{self._class_num} classes, but current predicted data contain {y_pred.shape[1]} classes, please "
+                f"check your predicted value(inputs[0])."
+            )
         return y_pred, y
 
     def _counts(self, inputs):

@@ -16,6 +16,9 @@ __all__ = ["Dropout", "Dropout2d", "Embedding", "Flatten", "Identity", "Linear",
 class Flatten(_Flatten):
     """Merges the dimensions `start_dim` to `end_dim` into one; see `nn.Flatten`."""
 
+    def construct(self, input):
+        return super().construct(input)
+
 
 class UpsamplingNearest2d(Upsample):
     """Resizes [N, C, H, W] by repeating pixels.

@@ -1,15 +1,45 @@
 """Losses of `mint.nn`."""
 from morel.mint.nn import functional
-from morel.nn.loss import (BCELoss, BCEWithLogitsLoss as _BCEWithLogitsLoss, CosineEmbeddingLoss, CrossEntropyLoss,
-                           KLDivLoss as _KLDivLoss, L1LossExt as L1Loss, MSELoss, NLLLoss,
-                           SmoothL1Loss as _SmoothL1Loss, SoftMarginLoss)
+from morel.nn import loss as _losses
+from morel.nn.loss import L1LossExt as L1Loss
+from morel.nn.loss import SoftMarginLoss
 from morel.nn.loss._base import check_tensors
 
 __all__ = ["BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "KLDivLoss", "L1Loss", "MSELoss",
            "NLLLoss", "SmoothL1Loss", "SoftMarginLoss"]
 
 
-class BCEWithLogitsLoss(_BCEWithLogitsLoss):
+class _WithTarget:
+    """Names the inputs as ``mint`` does."""
+
+    def construct(self, input, target):
+        return super().construct(input, target)
+
+
+class BCELoss(_WithTarget, _losses.BCELoss):
+    """See `nn.BCELoss`."""
+
+
+class CrossEntropyLoss(_WithTarget, _losses.CrossEntropyLoss):
+    """See `nn.CrossEntropyLoss`."""
+
+
+class MSELoss(_WithTarget, _losses.MSELoss):
+    """See `nn.MSELoss`."""
+
+
+class NLLLoss(_WithTarget, _losses.NLLLoss):
+    """See `nn.NLLLoss`."""
+
+
+class CosineEmbeddingLoss(_losses.CosineEmbeddingLoss):
+    """See `nn.CosineEmbeddingLoss`."""
+
+    def construct(self, input1, input2, target):
+        return super().construct(input1, input2, target)
+
+
+class BCEWithLogitsLoss(_losses.BCEWithLogitsLoss):
     """Binary cross entropy of sigmoid(input); see `nn.BCEWithLogitsLoss`, with another order of arguments.
 
     Args:
@@ -22,7 +52,7 @@ class BCEWithLogitsLoss(_BCEWithLogitsLoss):
         super().__init__(reduction, weight, pos_weight)
 
 
-class SmoothL1Loss(_SmoothL1Loss):
+class SmoothL1Loss(_WithTarget, _losses.SmoothL1Loss):
     """See `nn.SmoothL1Loss`, with another order of arguments and the mean by default.
 
     Args:
@@ -34,7 +64,7 @@ class SmoothL1Loss(_SmoothL1Loss):
         super().__init__(float(beta), reduction)
 
 
-class KLDivLoss(_KLDivLoss):
+class KLDivLoss(_losses.KLDivLoss):
     """Kullback-Leibler divergence; see `nn.KLDivLoss`.
 
     Args:
