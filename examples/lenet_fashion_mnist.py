@@ -19,20 +19,21 @@ import mindspore as ms
 import mindspore.dataset as ds
 from mindspore import nn, ops
 
+MEAN, STD = 0.2860, 0.3530  # of the training images, in [0, 1]
 CLASSES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot")
 
 
 class LeNet(nn.Cell):
-    """LeNet-5 (LeCun et al., 1998) with ReLU and max pooling: [N, 1, 28, 28] -> [N, 10]."""
+    """After LeNet-5 (LeCun et al., 1998), with ReLU, max pooling and twice its channels: [N, 1, 28, 28] -> [N, 10]."""
 
     def __init__(self):
         super().__init__()
-        self.conv1 = nn.Conv2d(1, 6, 5, pad_mode="valid", has_bias=True)
-        self.conv2 = nn.Conv2d(6, 16, 5, pad_mode="valid", has_bias=True)
+        self.conv1 = nn.Conv2d(1, 12, 5, pad_mode="pad", padding=2, has_bias=True)
+        self.conv2 = nn.Conv2d(12, 32, 5, pad_mode="valid", has_bias=True)
         self.pool = nn.MaxPool2d(kernel_size=2, stride=2)
         self.relu = nn.ReLU()
         self.flatten = nn.Flatten()
-        self.fc1 = nn.Dense(16 * 4 * 4, 120)
+        self.fc1 = nn.Dense(32 * 5 * 5, 120)
         self.fc2 = nn.Dense(120, 84)
         self.fc3 = nn.Dense(84, 10)
 
@@ -55,9 +56,9 @@ def unpacked(source, target):
 
 
 def images(folder, usage, batch_size, shuffle):
-    """Batches of (image float32 [N, 1, 28, 28] in [0, 1], label int32 [N])."""
+    """Batches of (image float32 [N, 1, 28, 28] of mean 0 and deviation 1, label int32 [N])."""
     data = ds.MnistDataset(folder, usage=usage, shuffle=shuffle)
-    data = data.map([ds.vision.Rescale(1 / 255, 0), ds.vision.HWC2CHW()], input_columns="image")
+    data = data.map([ds.vision.Rescale(1 / 255 / STD, -MEAN / STD), ds.vision.HWC2CHW()], input_columns="image")
     data = data.map(ds.transforms.TypeCast(ms.int32), input_columns="label")
     return data.batch(batch_size, drop_remainder=shuffle)
 

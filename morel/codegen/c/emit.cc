@@ -96,6 +96,9 @@ class Emitter {
   bool per_row(int64_t buffer) const { return program_.buffers[buffer].per_row; }
   int64_t element_size(int64_t buffer) const { return size_of(storage(buffer)); }
 
+  // A Rows program reads an input of one element for each row in front of its passes.
+  bool once_per_row(int64_t buffer) const { return program_.buffers[buffer].per_row && !columns(); }
+
   // Buffers that a pass reads or writes at every position (others are touched once per row).
   void find_passing_buffers() {
     passing_.assign(program_.buffers.size(), false);

@@ -133,6 +133,10 @@ class CellHooks:
 
     def register_saved_tensors_hooks(self, pack_hook, unpack_hook):
         """Runs `construct` inside ``saved_tensors_hooks(pack_hook, unpack_hook)`` when gradients are recorded."""
+        from morel import _core
+        if not hasattr(_core, "saved_tensors_hooks"):
+            raise NotImplementedError("For 'Cell', saved tensors hooks are not supported yet; forward and backward "
+                                      "hooks are.")
         self.__dict__["_saved_tensors_hooks"] = (pack_hook, unpack_hook)
         self.__dict__["_direct"] = False
 
