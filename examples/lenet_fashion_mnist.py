@@ -6,6 +6,7 @@
 Trains with a progress bar, prints the test accuracy and the speed, saves a checkpoint, loads it into a fresh network and checks
 that it answers alike, and draws the loss curve with some predictions. The last line is one JSON object.
 """
+
 import argparse
 import gzip
 import json
@@ -50,7 +51,10 @@ def unpacked(source, target):
     """The four IDX files of ``source``, unpacked into ``target`` for readers that want them so."""
     for name in sorted(os.listdir(source)):
         if name.endswith(".gz"):
-            with gzip.open(os.path.join(source, name), "rb") as packed, open(os.path.join(target, name[:-3]), "wb") as plain:
+            with (
+                gzip.open(os.path.join(source, name), "rb") as packed,
+                open(os.path.join(target, name[:-3]), "wb") as plain,
+            ):
                 shutil.copyfileobj(packed, plain)
     return target
 
@@ -108,8 +112,10 @@ def predictions(network, data):
 def draw(path, losses, data, predicted):
     """A picture: the loss of every step, and twelve test images with their predictions."""
     import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib import pyplot
+
     figure = pyplot.figure(figsize=(9, 8), constrained_layout=True)
     top, bottom = figure.subfigures(2, 1, height_ratios=(2, 3))
     axes = top.subplots()
@@ -120,7 +126,11 @@ def draw(path, losses, data, predicted):
     for idx, cell in enumerate(bottom.subplots(3, 4).flat):
         right = predicted[idx] == label[idx]
         cell.imshow(image[idx, 0], cmap="gray_r")
-        cell.set_title(CLASSES[predicted[idx]] + ("" if right else f" (is {CLASSES[label[idx]]})"), fontsize=9, color="black" if right else "#b02020")
+        cell.set_title(
+            CLASSES[predicted[idx]] + ("" if right else f" (is {CLASSES[label[idx]]})"),
+            fontsize=9,
+            color="black" if right else "#b02020",
+        )
         cell.axis("off")
     figure.savefig(path, dpi=110)
 
@@ -141,7 +151,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         unpacked(options.data, folder)
         network = LeNet()
-        losses, speed = train(network, images(folder, "train", options.batch_size, True), options.epochs, options.learning_rate)
+        losses, speed = train(
+            network, images(folder, "train", options.batch_size, True), options.epochs, options.learning_rate
+        )
         test_data = images(folder, "test", 500, False)
         predicted, labels = predictions(network, test_data)
         accuracy = sum(guess == label for guess, label in zip(predicted, labels)) / len(labels)
@@ -159,8 +171,15 @@ def main():
             print(f"{os.path.join(options.out, 'lenet.png')} drawn")
         except ImportError:
             print("no picture: matplotlib is not installed")
-    print(json.dumps({"accuracy_pynative": round(accuracy, 4), "images_per_s_pynative": round(speed, 1),
-                      "seconds": round(time.perf_counter() - begin, 2)}))
+    print(
+        json.dumps(
+            {
+                "accuracy_pynative": round(accuracy, 4),
+                "images_per_s_pynative": round(speed, 1),
+                "seconds": round(time.perf_counter() - begin, 2),
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ struct ValueAndGrad {
   std::vector<Tensor> gradients;
 };
 
-// Runs fn, which returns a Var, and differentiates the sum of its elements at `parameters`. Gradients are zeros where the
-// value does not depend on a parameter.
+// Runs fn, which returns a Var, and differentiates the sum of its elements at `parameters`. Gradients are zeros where
+// the value does not depend on a parameter.
 template <class F>
 ValueAndGrad value_and_grad(F&& fn, std::span<const Tensor> parameters) {
   const GradScope scope;
@@ -40,7 +40,8 @@ ValueAndGrad value_and_grad(F&& fn, std::span<const Tensor> parameters) {
   const Value seed;
   const Values gradients = backward({&out.value, 1}, {&seed, 1}, parameters, false);
   for (size_t i = 0; i < parameters.size(); ++i)
-    out.gradients.push_back(gradients[i].is_none() ? Tensor::full(parameters[i].shape(), parameters[i].dtype(), 0) : gradients[i].tensor());
+    out.gradients.push_back(gradients[i].is_none() ? Tensor::full(parameters[i].shape(), parameters[i].dtype(), 0)
+                                                   : gradients[i].tensor());
   return out;
 }
 

@@ -39,17 +39,18 @@ template <class... Args>
 }
 
 // MOREL_CHECK(condition, kind, text pieces...): raises when the condition does not hold.
-#define MOREL_CHECK(condition, kind, ...)                                          \
-  do {                                                                             \
-    if (!(condition)) [[unlikely]] ::morel::raise(::morel::ErrorKind::kind, __VA_ARGS__); \
+#define MOREL_CHECK(condition, kind, ...)                                                                              \
+  do {                                                                                                                 \
+    if (!(condition)) [[unlikely]]                                                                                     \
+      ::morel::raise(::morel::ErrorKind::kind, __VA_ARGS__);                                                           \
   } while (0)
 
 // For invariants of our own code.
-#define MOREL_ASSERT(condition)                                                                               \
-  do {                                                                                                        \
-    if (!(condition)) [[unlikely]]                                                                            \
-      ::morel::raise(::morel::ErrorKind::Internal, "internal error: `" #condition "` does not hold (", __FILE__, ":", \
-                     __LINE__, "); please report it");                                                        \
+#define MOREL_ASSERT(condition)                                                                                        \
+  do {                                                                                                                 \
+    if (!(condition)) [[unlikely]]                                                                                     \
+      ::morel::raise(::morel::ErrorKind::Internal, "internal error: `" #condition "` does not hold (", __FILE__, ":",  \
+                     __LINE__, "); please report it");                                                                 \
   } while (0)
 
 }  // namespace morel

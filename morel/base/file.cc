@@ -1,15 +1,15 @@
 #include "morel/base/file.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <utility>
-
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace morel {
 
@@ -107,10 +107,8 @@ void AtomicFile::write_through(Bytes bytes) {
   while (!bytes.empty()) {
     const ssize_t count =
         ::write(descriptor_, bytes.data(), bytes.size() < largest_write ? bytes.size() : largest_write);
-    if (count > 0)
-      bytes = bytes.subspan(static_cast<size_t>(count));
-    else if (count == 0 || errno != EINTR)
-      fail("cannot be written");
+    if (count > 0) bytes = bytes.subspan(static_cast<size_t>(count));
+    else if (count == 0 || errno != EINTR) fail("cannot be written");
   }
 }
 

@@ -25,10 +25,7 @@ class SmallVector {
   explicit SmallVector(size_t count, const T& value = T()) : SmallVector() { resize(count, value); }
   SmallVector(std::initializer_list<T> values) : SmallVector() { append(values.begin(), values.end()); }
   template <class It>
-    requires std::input_iterator<It>
-  SmallVector(It first, It last) : SmallVector() {
-    append(first, last);
-  }
+  requires std::input_iterator<It> SmallVector(It first, It last) : SmallVector() { append(first, last); }
   explicit SmallVector(std::span<const T> values) : SmallVector(values.begin(), values.end()) {}
   SmallVector(const SmallVector& other) : SmallVector() { append(other.begin(), other.end()); }
   SmallVector(SmallVector&& other) noexcept : SmallVector() { take(other); }
@@ -124,10 +121,10 @@ class SmallVector {
   bool is_inline() const noexcept { return data_ == reinterpret_cast<const T*>(storage_); }
   void grow(size_t wanted) {
     const size_t capacity = std::max(wanted, capacity_ * 2);
-    T* data = static_cast<T*>(::operator new(capacity * sizeof(T), std::align_val_t{alignof(T)}));
+    T* data = static_cast<T*>(::operator new (capacity * sizeof(T), std::align_val_t{alignof(T)}));
     std::uninitialized_move(begin(), end(), data);
     std::destroy(begin(), end());
-    if (!is_inline()) ::operator delete(data_, std::align_val_t{alignof(T)});
+    if (!is_inline()) ::operator delete (data_, std::align_val_t{alignof(T)});
     data_ = data;
     capacity_ = capacity;
   }
@@ -144,7 +141,7 @@ class SmallVector {
   }
   void reset() noexcept {
     clear();
-    if (!is_inline()) ::operator delete(data_, std::align_val_t{alignof(T)});
+    if (!is_inline()) ::operator delete (data_, std::align_val_t{alignof(T)});
   }
 
   T* data_;

@@ -2,6 +2,8 @@
 // that holds a "closed" bit and the number of workers inside. A worker enters by counting itself in and looks whether
 // the gate was open; the owner closes the gate and waits until nobody is inside before it returns or describes new
 // work.
+#include "morel/base/thread_pool.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -19,7 +21,6 @@
 #include <vector>
 
 #include "morel/base/error.h"
-#include "morel/base/thread_pool.h"
 
 #ifdef __linux__
 #include <sys/syscall.h>

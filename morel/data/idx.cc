@@ -1,11 +1,11 @@
 #include "morel/data/idx.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <memory>
-
-#include <zlib.h>
 
 #include "morel/base/file.h"
 

@@ -1,5 +1,5 @@
-// Builder: the one interface through which every rule (gradient, composite, vmap, ...) makes operators happen. EagerBuilder
-// (runtime/eager.h) runs them now, a graph builder adds nodes; so a rule is written once for both modes.
+// Builder: the one interface through which every rule (gradient, composite, vmap, ...) makes operators happen.
+// EagerBuilder (runtime/eager.h) runs them now, a graph builder adds nodes; so a rule is written once for both modes.
 //
 // Sym is a Value with its Builder and overloaded operators, so that rules read like formulas.
 #pragma once
@@ -96,9 +96,9 @@ class Builder {
   }
 };
 
-#define MOREL_SYM_OPERATOR(symbol, name)                                                                  \
-  inline Sym operator symbol(const Sym& x, const Sym& y) { return x.builder()(name, x, y); }              \
-  inline Sym operator symbol(const Sym& x, double y) { return x.builder()(name, x, y); }                  \
+#define MOREL_SYM_OPERATOR(symbol, name)                                                                               \
+  inline Sym operator symbol(const Sym& x, const Sym& y) { return x.builder()(name, x, y); }                           \
+  inline Sym operator symbol(const Sym& x, double y) { return x.builder()(name, x, y); }                               \
   inline Sym operator symbol(double x, const Sym& y) { return y.builder()(name, x, y); }
 MOREL_SYM_OPERATOR(+, "add")
 MOREL_SYM_OPERATOR(-, "sub")

@@ -1,6 +1,6 @@
-// How a kernel of the table is called: arguments in the order of the operator's schema (defaults filled in), outputs already
-// allocated (contiguous) with the inferred types. Kernels read arguments by position, since they know nothing of the registry;
-// so the on-device runtime can link them alone.
+// How a kernel of the table is called: arguments in the order of the operator's schema (defaults filled in), outputs
+// already allocated (contiguous) with the inferred types. Kernels read arguments by position, since they know nothing
+// of the registry; so the on-device runtime can link them alone.
 #pragma once
 
 #include <span>

@@ -1,8 +1,9 @@
+#include "morel/kernels/conv.h"
+
 #include <cstring>
 
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
-#include "morel/kernels/conv.h"
 #include "morel/kernels/conv_paths.h"
 #include "morel/kernels/gemm_block.h"
 #include "morel/tensor/allocator.h"

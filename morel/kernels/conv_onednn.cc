@@ -25,17 +25,8 @@ namespace {
 
 using dnnl::memory;
 
-const dnnl::engine& cpu_engine() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  return engine;
-}
-dnnl::stream& thread_stream() {
-  thread_local dnnl::stream stream(cpu_engine());
-  return stream;
-}
-
-enum class Pass { Forward, BackwardData, BackwardWeight };
-enum class Order { ChannelsLast, Any };
+enum class Pass : int64_t { Forward, BackwardData, BackwardWeight };
+enum class Order : int64_t { ChannelsLast, Any };
 
 // ---- cached primitives
 // ------------------------------------------------------------------------------------------------------
@@ -87,7 +78,7 @@ std::shared_ptr<const Primitive> make_primitive(const Problem& p) {
   constexpr auto algorithm = dnnl::algorithm::convolution_direct;
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const dnnl::engine& engine = cpu_engine();
+  const dnnl::engine& engine = onednn_engine();
   const auto forward_kind =
       p.pass == Pass::Forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
   auto out = std::make_shared<Primitive>();
@@ -125,36 +116,10 @@ std::shared_ptr<const Primitive> make_primitive(const Problem& p) {
   return out;
 }
 
-// Null values record what oneDNN refuses. Emptied when full: whoever uses an entry holds it.
-template <class T>
-class Cache {
- public:
-  template <class Make>
-  std::shared_ptr<const T> get(const std::string& key, Make&& make) {
-    std::lock_guard guard(lock_);
-    const auto found = entries_.find(key);
-    if (found != entries_.end()) return found->second;
-    if (entries_.size() >= max_entries) entries_.clear();
-    std::shared_ptr<const T> value;
-    try {
-      value = make();
-    } catch (const dnnl::error&) {
-    }
-    entries_.emplace(key, value);
-    return value;
-  }
-
- private:
-  static constexpr size_t max_entries = 1024;
-  std::mutex lock_;
-  std::unordered_map<std::string, std::shared_ptr<const T>> entries_;
-};
-
 std::shared_ptr<const Primitive> find_primitive(const Problem& problem) {
-  static Cache<Primitive>& cache = *new Cache<Primitive>;  // outlives the threads that use it at exit
+  static OneDnnCache<Primitive>& cache = *new OneDnnCache<Primitive>;  // outlives the threads that use it at exit
   SerialOpenMp serial;
-  return cache.get(std::string(reinterpret_cast<const char*>(&problem), sizeof problem),
-                   [&] { return make_primitive(problem); });
+  return cache.get(onednn_key(problem), [&] { return make_primitive(problem); });
 }
 
 // ---- arrays of a task
@@ -188,18 +153,18 @@ Array weight_array(const View4& view, int64_t groups) {
 }
 
 void reorder(const Array& from, const Array& to) {
-  static Cache<dnnl::reorder>& cache = *new Cache<dnnl::reorder>;
+  static OneDnnCache<dnnl::reorder>& cache = *new OneDnnCache<dnnl::reorder>;
   SerialOpenMp serial;
   std::string key(reinterpret_cast<const char*>(&from.desc.data), sizeof from.desc.data);
   key.append(reinterpret_cast<const char*>(&to.desc.data), sizeof to.desc.data);
   const auto primitive = cache.get(key, [&] {
     return std::make_shared<dnnl::reorder>(
-        dnnl::reorder::primitive_desc(cpu_engine(), from.desc, cpu_engine(), to.desc));
+        dnnl::reorder::primitive_desc(onednn_engine(), from.desc, onednn_engine(), to.desc));
   });
   MOREL_CHECK(primitive, Internal,
               "internal error: oneDNN cannot reorder an image of a convolution; please report it.");
-  memory source(from.desc, cpu_engine(), from.data), target(to.desc, cpu_engine(), to.data);
-  primitive->execute(thread_stream(), source, target);
+  memory source(from.desc, onednn_engine(), from.data), target(to.desc, onednn_engine(), to.data);
+  primitive->execute(onednn_stream(), source, target);
 }
 
 int64_t bytes_of(const memory::desc& desc) { return static_cast<int64_t>(desc.get_size()); }
@@ -241,7 +206,7 @@ class Output {
 // Runs a primitive; `input` and so on are in its own layouts.
 void execute(const Primitive& p, Pass pass, float* input, float* weight, float* output, const float* bias) {
   SerialOpenMp serial;
-  const dnnl::engine& engine = cpu_engine();
+  const dnnl::engine& engine = onednn_engine();
   const TemporaryMemory scratchpad(bytes_of(p.scratchpad));
   const bool data = pass == Pass::BackwardData, weights = pass == Pass::BackwardWeight;
   std::unordered_map<int, memory> arguments{
@@ -252,7 +217,7 @@ void execute(const Primitive& p, Pass pass, float* input, float* weight, float* 
   if (bias) {
     arguments.emplace(weights ? DNNL_ARG_DIFF_BIAS : DNNL_ARG_BIAS, memory(p.bias, engine, const_cast<float*>(bias)));
   }
-  p.primitive.execute(thread_stream(), arguments);
+  p.primitive.execute(onednn_stream(), arguments);
 }
 
 // ---- cutting

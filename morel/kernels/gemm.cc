@@ -1,3 +1,5 @@
+#include "morel/kernels/gemm.h"
+
 #include <algorithm>
 #include <complex>
 #include <type_traits>
@@ -5,14 +7,8 @@
 
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
-#include "morel/kernels/gemm.h"
 #include "morel/kernels/gemm_block.h"
-
-#if MOREL_HAVE_ONEDNN
-#include <dnnl.h>
-
-#include "morel/kernels/onednn.h"
-#endif
+#include "morel/kernels/gemm_onednn.h"
 
 namespace morel {
 namespace {
@@ -211,39 +207,6 @@ class StagedBlock {
   const void* bias_[2] = {};
 };
 
-// ---- large float32 blocks
-// ----------------------------------------------------------------------------------------------------
-
-// Measured on AVX-512: from about 200^3 on oneDNN is 1.05 to 1.2 times as fast as our kernel, below it is slower.
-#if MOREL_HAVE_ONEDNN
-bool suits_onednn(const Gemm& p, int64_t m, int64_t n) {
-  const bool has_runs = (p.a_row == 1 || p.a_col == 1) && (p.b_row == 1 || p.b_col == 1) && p.c_col == 1;
-  return p.dtype == DType::Float32 && has_runs && std::min({m, n, p.k}) >= 64 && m * n * p.k >= (int64_t{8} << 20);
-}
-
-void onednn_block(const GemmBlock& g) {
-  SerialOpenMp serial;
-  const bool transpose_a = g.a_col != 1, transpose_b = g.b_col != 1;
-  float* c = static_cast<float*>(g.c);
-  const dnnl_status_t status =
-      dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', g.m, g.n, g.k, static_cast<float>(g.alpha),
-                 static_cast<const float*>(g.a), transpose_a ? g.a_col : g.a_row, static_cast<const float*>(g.b),
-                 transpose_b ? g.b_col : g.b_row, static_cast<float>(g.beta), c, g.c_row);
-  MOREL_CHECK(status == dnnl_success, Internal, "internal error: oneDNN's sgemm failed with status ", int{status}, ".");
-  if (!g.bias && !g.relu) return;
-  const float* bias = static_cast<const float*>(g.bias);
-  for (int64_t i = 0; i < g.m; ++i, c += g.c_row) {
-    for (int64_t j = 0; j < g.n; ++j) {
-      const float value = bias ? c[j] + bias[j] : c[j];
-      c[j] = g.relu && value < 0 ? 0.0f : value;
-    }
-  }
-}
-#else
-bool suits_onednn(const Gemm&, int64_t, int64_t) { return false; }
-void onednn_block(const GemmBlock&) {}
-#endif
-
 // ---- cutting
 // ----------------------------------------------------------------------------------------------------------------
 
@@ -263,6 +226,7 @@ bool is_thin(const Gemm& p) {
   const bool runs = p.b_col == 1 || p.b_row == 1;
   if (!has_kernel || !runs || p.c_col != 1 || p.m > thin_rows) return false;
   // With contiguous columns the block kernel would pack B, which costs as much as several rows.
+  if (p.m > 4 && gemm_onednn_multiplies_bfloat16() && p.dtype == DType::BFloat16) return false;
   return p.m == 1 || (p.m <= 8 && p.b_col != 1) || p.k * p.n * size_of(p.dtype) >= (int64_t{1} << 19);
 }
 
@@ -310,13 +274,11 @@ class Runner {
   Runner(const Gemm& problem, int64_t items) : p_(problem), items_(items), plan_(plan_tiles(problem, items)) {
     const bool block_type = p_.dtype == DType::Float32 || p_.dtype == DType::Float64 || p_.dtype == DType::Int32 ||
                             p_.dtype == DType::Int64;
-    staged_ = !plan_.thin && (!block_type || p_.c_col != 1);
     if (plan_.thin) {
       kernel_ = gemm_thin_kernel(p_.dtype);
-    } else if (suits_onednn(p_, plan_.tile_m, plan_.tile_n)) {
-      kernel_ = onednn_block;
-    } else if (!staged_) {
-      kernel_ = gemm_block_kernel(p_.dtype);
+    } else {
+      onednn_ = gemm_onednn_kernel(p_, plan_.tile_m, plan_.tile_n);
+      if (block_type && p_.c_col == 1) kernel_ = gemm_block_kernel(p_.dtype);
     }
   }
 
@@ -360,15 +322,16 @@ class Runner {
                           .beta = p_.beta,
                           .bias = p_.bias ? at(p_.bias, p_.dtype, j) : nullptr,
                           .relu = p_.activation == GemmActivation::Relu};
-    if (staged_) return StagedBlock(p_.dtype, block, p_.c_col).run();
-    kernel_(block);
+    if (onednn_ && onednn_(block)) return;
+    if (kernel_) return kernel_(block);
+    StagedBlock(p_.dtype, block, p_.c_col).run();
   }
 
   const Gemm& p_;
   int64_t items_;
   Plan plan_;
-  bool staged_;
-  GemmBlockFn kernel_ = nullptr;
+  GemmOneDnnFn onednn_ = nullptr;
+  GemmBlockFn kernel_ = nullptr;  // null: staged
 };
 
 // Whether some equal problem is easier, and that problem.

@@ -1,10 +1,11 @@
+#include "morel/kernels/gemm_block.h"
+
 #include <algorithm>
 #include <memory>
 #include <new>
 #include <utility>
 
 #include "morel/base/error.h"
-#include "morel/kernels/gemm_block.h"
 
 #define MOREL_SIMD_FILE "morel/kernels/gemm_simd.inc"
 #include "morel/kernels/simd.h"

@@ -27,7 +27,7 @@ inline constexpr int64_t thin_rows = 16;
 
 using GemmBlockFn = void (*)(const GemmBlock& block);
 // The best version of this machine. The block kernels take float32, float64, int32 or int64 matrices; the thin ones
-// float64 float32, float16 or bfloat16 (A, B, C and bias alike).
+// float64, float32, float16 or bfloat16 (A, B, C and bias alike).
 GemmBlockFn gemm_block_kernel(DType dtype);
 GemmBlockFn gemm_thin_kernel(DType dtype);
 // Between a half type and float32.

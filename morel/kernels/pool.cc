@@ -1,3 +1,5 @@
+#include "morel/kernels/pool.h"
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -5,7 +7,6 @@
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
 #include "morel/kernels/gemm_block.h"
-#include "morel/kernels/pool.h"
 #include "morel/kernels/pool_plan.h"
 
 #define MOREL_SIMD_FILE "morel/kernels/pool_simd.inc"

@@ -60,8 +60,8 @@ void visit_sortable(DType dtype, F&& fn) {
 }
 
 // ---- sorting of (key, index) entries ------------------------------------------------------------
-// Entries differ,
-// since indices do, so any correct sort is a stable one. Keys of up to 32 bits share a word with the index.
+// Entries differ, since indices do, so any correct sort is a stable one. Keys of up to 32 bits share a word with the
+// index.
 using Narrow = uint64_t;
 struct Wide {
   uint64_t key;

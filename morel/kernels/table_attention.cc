@@ -64,8 +64,8 @@ void attention_grad(const KernelCall& call) {
   const Operands in = read_operands(call);
   check_dtype(in);
   const Tensor out = heads_tensor(call, 6), logsumexp = call.contiguous(7), dout = heads_tensor(call, 8);
-  kernels::attention_backward(in.attention, heads_view(out), logsumexp.as<float>(), heads_view(dout), heads_view(call.outs[0]),
-                              heads_view(call.outs[1]), heads_view(call.outs[2]));
+  kernels::attention_backward(in.attention, heads_view(out), logsumexp.as<float>(), heads_view(dout),
+                              heads_view(call.outs[0]), heads_view(call.outs[1]), heads_view(call.outs[2]));
 }
 
 }  // namespace

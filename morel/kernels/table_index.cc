@@ -81,8 +81,8 @@ Advanced resolve(const Shape& shape, const Value::List& given) {
     arrays.push_back({indices[k].data(), indices[k].dtype(), {strides[k].data(), strides[k].size()}});
   }
   const IndexRule rule{"Index", true, out.indexed.empty() ? 0 : static_cast<int64_t>(out.indexed[0])};
-  out.positions =
-      kernels::resolve_indices(rule, {out.broadcast.data(), out.broadcast.size()}, arrays, {sizes.data(), sizes.size()});
+  out.positions = kernels::resolve_indices(rule, {out.broadcast.data(), out.broadcast.size()}, arrays,
+                                           {sizes.data(), sizes.size()});
   for (size_t k = 1; k < out.indexed.size(); ++k) out.adjacent &= out.indexed[k] == out.indexed[k - 1] + 1;
   out.at = out.adjacent && !out.indexed.empty() ? out.indexed[0] : 0;
   return out;
@@ -114,7 +114,8 @@ Tensor contiguous(const Tensor& tensor) {
 RowsShape rows_of(const Tensor& block, const Advanced& advanced) {
   const Shape& shape = block.shape();
   const size_t end = advanced.at + advanced.indexed.size();
-  return {block.dtype(), product(shape, 0, advanced.at), product(shape, advanced.at, end), product(shape, end, shape.size())};
+  return {block.dtype(), product(shape, 0, advanced.at), product(shape, advanced.at, end),
+          product(shape, end, shape.size())};
 }
 
 // Adds or writes `values` (already in the result's shape, contiguous) at the positions of `target`.
@@ -179,8 +180,9 @@ void index_put_(const KernelCall& call) {
               " cannot be broadcast to ", to_string(shape));
   const size_t shift = shape.size() - given.shape().size();
   for (size_t i = 0; i < given.shape().size(); ++i) {
-    MOREL_CHECK(given.shape()[i] == 1 || given.shape()[i] == shape[i + shift], Value, "For 'IndexPut', values of shape ",
-                to_string(given.shape()), " cannot be broadcast to ", to_string(shape));
+    MOREL_CHECK(given.shape()[i] == 1 || given.shape()[i] == shape[i + shift], Value,
+                "For 'IndexPut', values of shape ", to_string(given.shape()), " cannot be broadcast to ",
+                to_string(shape));
     if (given.shape()[i] != 1) layout.strides[i + shift] = given.strides()[i];
   }
   const Value spread = given.with_layout(std::move(layout));
@@ -203,7 +205,8 @@ void scatter_along(const KernelCall& call, kernels::ScatterOp op) {
   const int64_t axis = static_cast<int64_t>(axis_of(call.integer(1), input.shape()));
   // The index may be smaller than the source.
   Layout layout{indices.shape(), source.strides(), source->layout.offset};
-  kernels::scatter_elements({"ScatterElements"}, view_of(out), view_of(indices), view_of(source.with_layout(std::move(layout))), axis, op);
+  kernels::scatter_elements({"ScatterElements"}, view_of(out), view_of(indices),
+                            view_of(source.with_layout(std::move(layout))), axis, op);
 }
 
 // args: input, dim, index, src.

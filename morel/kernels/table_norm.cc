@@ -51,8 +51,9 @@ void batch_norm_training(const KernelCall& call) {
   const Tensor& out = call.outs[0];
   const Tensor input = ordered_like(call, 0, out);
   Parameters parameter(call, input.dtype());
-  kernels::batch_norm_training({batch_shape(input, is_channels_last(out)), input.data(), parameter(1), parameter(2), call.number(3), false,
-                                out.data(), call.outs[1].data(), call.outs[2].data(), call.outs[3].data()});
+  kernels::batch_norm_training({batch_shape(input, is_channels_last(out)), input.data(), parameter(1), parameter(2),
+                                call.number(3), false, out.data(), call.outs[1].data(), call.outs[2].data(),
+                                call.outs[3].data()});
 }
 
 void batch_norm_grad(const KernelCall& call) {
@@ -62,15 +63,15 @@ void batch_norm_grad(const KernelCall& call) {
   const void* gamma = parameter(2);
   const void* mean = parameter(3);
   const void* inverse_std = parameter(4);
-  kernels::batch_norm_backward({batch_shape(input, is_channels_last(out)), input.data(), dout.data(), gamma, nullptr, mean, inverse_std, false, true,
-                                out.data(), call.outs[1].data(), call.outs[2].data()});
+  kernels::batch_norm_backward({batch_shape(input, is_channels_last(out)), input.data(), dout.data(), gamma, nullptr,
+                                mean, inverse_std, false, true, out.data(), call.outs[1].data(), call.outs[2].data()});
 }
 
 void group_norm_forward(const KernelCall& call) {
   const Tensor input = call.contiguous(0);
   Parameters parameter(call, input.dtype());
-  kernels::group_norm({norm_shape(input), call.integer(3), input.data(), parameter(1), parameter(2), call.number(4), call.outs[0].data(),
-                       call.outs[1].data(), call.outs[2].data()});
+  kernels::group_norm({norm_shape(input), call.integer(3), input.data(), parameter(1), parameter(2), call.number(4),
+                       call.outs[0].data(), call.outs[1].data(), call.outs[2].data()});
 }
 
 void group_norm_grad(const KernelCall& call) {
@@ -79,18 +80,19 @@ void group_norm_grad(const KernelCall& call) {
   const void* gamma = parameter(2);
   const void* mean = parameter(3);
   const void* inverse_std = parameter(4);
-  kernels::group_norm_backward({norm_shape(input), call.integer(5), input.data(), dout.data(), gamma, mean, inverse_std, call.outs[0].data(),
-                                call.outs[1].data(), call.outs[2].data()});
+  kernels::group_norm_backward({norm_shape(input), call.integer(5), input.data(), dout.data(), gamma, mean, inverse_std,
+                                call.outs[0].data(), call.outs[1].data(), call.outs[2].data()});
 }
 
 void running_update(const KernelCall& call) {
   const Tensor running = call.tensor(0);
   const double momentum = call.number(2), scale = call.number(3);
-  MOREL_CHECK(running.size() == call.tensor(1).size(), Value, "For 'BatchNorm', running statistics ", to_string(call.args[0]),
-              " do not fit those of the batch, ", to_string(call.args[1]));
+  MOREL_CHECK(running.size() == call.tensor(1).size(), Value, "For 'BatchNorm', running statistics ",
+              to_string(call.args[0]), " do not fit those of the batch, ", to_string(call.args[1]));
   const Tensor batch = call.contiguous(1, DType::Float64), old = kernels::converted(running, DType::Float64);
   double* values = old.as<double>();
-  for (int64_t i = 0; i < old.size(); ++i) values[i] = (1 - momentum) * values[i] + momentum * scale * batch.as<double>()[i];
+  for (int64_t i = 0; i < old.size(); ++i)
+    values[i] = (1 - momentum) * values[i] + momentum * scale * batch.as<double>()[i];
   kernels::copy(kernels::view_of(running), kernels::view_of(old));
 }
 
@@ -109,8 +111,8 @@ void class_weights(const KernelCall& call) {
           out.as<T>()[i] = 0;
           continue;
         }
-        MOREL_CHECK(label >= 0 && label < classes, Value, "For 'CrossEntropy', 'target' has class ", label, " at position ", i, ", but there are ",
-                    classes, " classes and class ", ignored, " is ignored");
+        MOREL_CHECK(label >= 0 && label < classes, Value, "For 'CrossEntropy', 'target' has class ", label,
+                    " at position ", i, ", but there are ", classes, " classes and class ", ignored, " is ignored");
         out.as<T>()[i] = weight ? weight.as<T>()[label] : T(1);
       }
     }
@@ -121,12 +123,9 @@ void class_weights(const KernelCall& call) {
 
 std::span<const KernelEntry> norm_kernels() {
   static constexpr KernelEntry entries[] = {
-      {"batch_norm_training", batch_norm_training},
-      {"batch_norm_grad", batch_norm_grad},
-      {"group_norm_forward", group_norm_forward},
-      {"group_norm_grad", group_norm_grad},
-      {"running_update_", running_update},
-      {"class_weights", class_weights},
+      {"batch_norm_training", batch_norm_training}, {"batch_norm_grad", batch_norm_grad},
+      {"group_norm_forward", group_norm_forward},   {"group_norm_grad", group_norm_grad},
+      {"running_update_", running_update},          {"class_weights", class_weights},
   };
   return entries;
 }

@@ -10,7 +10,8 @@ namespace {
 using kernels::OptimTensor;
 using kernels::OptimTypes;
 
-// The lists of a call as the kernels take them: tensors that are not contiguous are refused where they are written, copied where they are read.
+// The lists of a call as the kernels take them: tensors that are not contiguous are refused where they are written,
+// copied where they are read.
 class Group {
  public:
   // states: argument positions of the state lists; empty lists are left out.
@@ -43,7 +44,9 @@ class Group {
   void run(F&& update) {
     for (size_t begin = 0; begin < tensors_.size();) {
       size_t end = begin + 1;
-      while (end < tensors_.size() && dtypes_[end].dtype == dtypes_[begin].dtype && dtypes_[end].state_dtype == dtypes_[begin].state_dtype) ++end;
+      while (end < tensors_.size() && dtypes_[end].dtype == dtypes_[begin].dtype &&
+             dtypes_[end].state_dtype == dtypes_[begin].state_dtype)
+        ++end;
       update(std::span<const OptimTensor>(tensors_.data() + begin, end - begin), dtypes_[begin]);
       begin = end;
     }
@@ -52,7 +55,8 @@ class Group {
 
  private:
   void* written(const Tensor& tensor) {
-    MOREL_CHECK(tensor.is_contiguous(), NotImplemented, "optimisers need contiguous parameters and states, but got a strided ",
+    MOREL_CHECK(tensor.is_contiguous(), NotImplemented,
+                "optimisers need contiguous parameters and states, but got a strided ",
                 describe(tensor.dtype(), tensor.shape()));
     changed_.push_back(tensor);
     return tensor.data();
@@ -133,10 +137,13 @@ void lamb_(const KernelCall& call) {
   options.step = call.integer(9);
   // Room for the update of each tensor.
   Value::List room;
-  for (const Value& param : call.args[0].list()) room.push_back(Tensor::empty(param.tensor().shape(), call.args[2].list()[0].tensor().dtype()));
+  for (const Value& param : call.args[0].list())
+    room.push_back(Tensor::empty(param.tensor().shape(), call.args[2].list()[0].tensor().dtype()));
   Args args(call.args.begin(), call.args.end());
   args.push_back(Value(std::move(room)));
-  Group({{args.data(), args.size()}, {}}, {2, 3, 10}).run([&](auto tensors, OptimTypes types) { kernels::lamb(tensors, types, options); });
+  Group({{args.data(), args.size()}, {}}, {2, 3, 10}).run([&](auto tensors, OptimTypes types) {
+    kernels::lamb(tensors, types, options);
+  });
 }
 
 void sum_of_squares(const KernelCall& call) {
@@ -164,14 +171,9 @@ void all_finite(const KernelCall& call) {
 
 std::span<const KernelEntry> optim_kernels() {
   static constexpr KernelEntry entries[] = {
-      {"sgd_", sgd_},
-      {"adam_", adam_},
-      {"rmsprop_", rmsprop_},
-      {"adagrad_", adagrad_},
-      {"lamb_", lamb_},
-      {"sum_of_squares", sum_of_squares},
-      {"scale_", scale_},
-      {"all_finite", all_finite},
+      {"sgd_", sgd_},         {"adam_", adam_},           {"rmsprop_", rmsprop_},
+      {"adagrad_", adagrad_}, {"lamb_", lamb_},           {"sum_of_squares", sum_of_squares},
+      {"scale_", scale_},     {"all_finite", all_finite},
   };
   return entries;
 }

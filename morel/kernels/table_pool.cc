@@ -10,7 +10,8 @@ using kernels::view4;
 
 // kernel_size, stride, padding (top, bottom, left, right), dilation from argument `first` on.
 Pool2d window_at(const KernelCall& call, size_t first) {
-  const Ints &kernel = call.ints(first), &stride = call.ints(first + 1), &padding = call.ints(first + 2), &dilation = call.ints(first + 3);
+  const Ints &kernel = call.ints(first), &stride = call.ints(first + 1), &padding = call.ints(first + 2),
+             &dilation = call.ints(first + 3);
   Pool2d pool;
   pool.dtype = call.outs[0].dtype();
   pool.kernel = {kernel[0], kernel[1]};
@@ -47,7 +48,9 @@ void max_pool2d_grad(const KernelCall& call) {
 }
 
 // args: input, kernel_size, stride, padding, dilation, ceil_mode, count_include_pad, divisor_override.
-void average_pool2d(const KernelCall& call) { average_pool2d_forward(average_at(call, 1), view4(call.tensor(0)), view4(call.outs[0])); }
+void average_pool2d(const KernelCall& call) {
+  average_pool2d_forward(average_at(call, 1), view4(call.tensor(0)), view4(call.outs[0]));
+}
 
 // args: dout, size, kernel_size, ... as above.
 void average_pool2d_grad(const KernelCall& call) {
@@ -66,7 +69,9 @@ void adaptive_max_pool2d_grad(const KernelCall& call) {
 }
 
 // args: input, output_size.
-void adaptive_average_pool2d(const KernelCall& call) { average_pool2d_forward(adaptive(call), view4(call.tensor(0)), view4(call.outs[0])); }
+void adaptive_average_pool2d(const KernelCall& call) {
+  average_pool2d_forward(adaptive(call), view4(call.tensor(0)), view4(call.outs[0]));
+}
 
 // args: dout, size.
 void adaptive_average_pool2d_grad(const KernelCall& call) {

@@ -25,8 +25,8 @@ void random_normal(const KernelCall& call) {
 // args: size, mean, std, low, high, dtype, rng.
 void random_truncated_normal(const KernelCall& call) {
   const Tensor& out = call.outs[0];
-  kernels::random_truncated_normal(out.data(), out.dtype(), out.size(), call.number(1), call.number(2), call.number(3), call.number(4),
-                                   stream_of(call, 6));
+  kernels::random_truncated_normal(out.data(), out.dtype(), out.size(), call.number(1), call.number(2), call.number(3),
+                                   call.number(4), stream_of(call, 6));
 }
 
 // args: size, low, high, dtype, rng.

@@ -76,7 +76,8 @@ kernels::PadMode pad_mode(const std::string& name) {
 void pad_axes(const KernelCall& call) {
   std::array<char, 16> value;
   store_scalar(call.args[4], call.outs[0].dtype(), value.data());
-  kernels::pad(view_of(call.outs[0]), view_of(call.tensor(0)), span_of(call.ints(1)), pad_mode(call.str(3)), value.data());
+  kernels::pad(view_of(call.outs[0]), view_of(call.tensor(0)), span_of(call.ints(1)), pad_mode(call.str(3)),
+               value.data());
 }
 
 void pad_axes_grad(const KernelCall& call) {
@@ -86,7 +87,8 @@ void pad_axes_grad(const KernelCall& call) {
 // ---- strided places ----
 
 Tensor strided(const Tensor& base, const Ints& size, const Ints& stride, int64_t offset) {
-  return base.with_layout({Shape(size.begin(), size.end()), Strides(stride.begin(), stride.end()), base->layout.offset + offset});
+  return base.with_layout(
+      {Shape(size.begin(), size.end()), Strides(stride.begin(), stride.end()), base->layout.offset + offset});
 }
 
 // Whether two positions of the layout may be the same element. Conservative: strides must grow past what lies inside.
@@ -148,8 +150,8 @@ void as_strided_grad(const KernelCall& call) {
 void as_strided_scatter(const KernelCall& call) {
   const Tensor& out = call.outs[0];
   kernels::copy(view_of(out), view_of(call.tensor(0)));
-  MOREL_CHECK(!overlaps(call.ints(2), call.ints(3)), Value, "For 'AsStridedScatter', the places of 'size' ", to_string(call.args[2]), " and 'stride' ",
-              to_string(call.args[3]), " overlap");
+  MOREL_CHECK(!overlaps(call.ints(2), call.ints(3)), Value, "For 'AsStridedScatter', the places of 'size' ",
+              to_string(call.args[2]), " and 'stride' ", to_string(call.args[3]), " overlap");
   kernels::copy(view_of(strided(out, call.ints(2), call.ints(3), call.integer(4))), view_of(call.tensor(1)));
 }
 

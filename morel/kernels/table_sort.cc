@@ -21,16 +21,16 @@ Lines lines_around(const Tensor& tensor, int64_t axis) {
 // args: input, axis, descending; outs: values, indices.
 void sort(const KernelCall& call) {
   const Tensor input = call.contiguous(0);
-  kernels::sort(input.data(), lines_around<kernels::SortShape>(input, call.integer(1)), call.flag(2), call.outs[0].data(),
-                call.outs[1].as<int64_t>());
+  kernels::sort(input.data(), lines_around<kernels::SortShape>(input, call.integer(1)), call.flag(2),
+                call.outs[0].data(), call.outs[1].as<int64_t>());
 }
 
 // args: input, k, dim, largest, sorted (always); outs: values, indices.
 void topk(const KernelCall& call) {
   const Tensor input = call.contiguous(0);
   const int64_t axis = call.has(2) ? call.integer(2) : -1;
-  kernels::topk(input.data(), lines_around<kernels::SortShape>(input, axis), call.integer(1), call.flag(3), call.outs[0].data(),
-                call.outs[1].as<int64_t>());
+  kernels::topk(input.data(), lines_around<kernels::SortShape>(input, axis), call.integer(1), call.flag(3),
+                call.outs[0].data(), call.outs[1].as<int64_t>());
 }
 
 using Scan = void (*)(void*, const void*, const kernels::ScanShape&, const kernels::ScanOptions&);
@@ -47,7 +47,8 @@ using ExtremumScan = void (*)(void*, int64_t*, const void*, const kernels::ScanS
 template <ExtremumScan scan>
 void running_extremum(const KernelCall& call) {
   const Tensor input = call.contiguous(0);
-  scan(call.outs[0].data(), call.outs[1].as<int64_t>(), input.data(), lines_around<kernels::ScanShape>(input, call.integer(1)));
+  scan(call.outs[0].data(), call.outs[1].as<int64_t>(), input.data(),
+       lines_around<kernels::ScanShape>(input, call.integer(1)));
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ Tensor converted(const Tensor& tensor, DType dtype) {
 void copy_tensor(const Tensor& target, const Tensor& given) {
   const Shape &to = target.shape(), &from = given.shape();
   const bool same = given.strides() == target.strides() && from == to && given->layout.offset == target->layout.offset;
-  const Tensor source = given->storage.get() == target->storage.get() && !same ? converted(given, target.dtype()) : given;
+  const Tensor source =
+      given->storage.get() == target->storage.get() && !same ? converted(given, target.dtype()) : given;
   const size_t shift = to.size() - from.size();
   Strides strides(to.size(), 0);
   bool fits = from.size() <= to.size();
@@ -23,7 +24,8 @@ void copy_tensor(const Tensor& target, const Tensor& given) {
     fits = from[i] == to[i + shift] || from[i] == 1;
     if (from[i] != 1) strides[i + shift] = source.strides()[i];
   }
-  MOREL_CHECK(fits, Value, "a tensor ", describe(source.dtype(), from), " cannot be copied into one of shape ", to_string(to));
+  MOREL_CHECK(fits, Value, "a tensor ", describe(source.dtype(), from), " cannot be copied into one of shape ",
+              to_string(to));
   copy(view_of(target), {source.data(), source.dtype(), {to.data(), to.size()}, {strides.data(), strides.size()}});
 }
 

@@ -8,7 +8,10 @@
 namespace morel::kernels {
 
 inline View view_of(const Tensor& tensor) {
-  return {tensor.data(), tensor.dtype(), {tensor.shape().data(), tensor.shape().size()}, {tensor.strides().data(), tensor.strides().size()}};
+  return {tensor.data(),
+          tensor.dtype(),
+          {tensor.shape().data(), tensor.shape().size()},
+          {tensor.strides().data(), tensor.strides().size()}};
 }
 
 // A dense copy of the tensor, converted to `dtype`.

@@ -54,7 +54,8 @@ void unary_complex(const ExprNode& node, const void* x, void* out, int64_t m) {
   using R = typename T::value_type;
   switch (node.op) {
     case ScalarOp::IsNan: return map<bool, T>(x, out, m, [](T v) { return v != v; });
-    case ScalarOp::IsInf: return map<bool, T>(x, out, m, [](T v) { return std::isinf(v.real()) || std::isinf(v.imag()); });
+    case ScalarOp::IsInf:
+      return map<bool, T>(x, out, m, [](T v) { return std::isinf(v.real()) || std::isinf(v.imag()); });
     case ScalarOp::IsFinite:
       return map<bool, T>(x, out, m, [](T v) { return std::isfinite(v.real()) && std::isfinite(v.imag()); });
     case ScalarOp::Real: return map<R, T>(x, out, m, [](T v) { return v.real(); });
@@ -124,7 +125,8 @@ void binary_real(ScalarOp op, const void* x, const void* y, void* out, int64_t m
     }
   } else {
     if (op == ScalarOp::Atan2) return map<T, T>(x, y, out, m, [](T a, T b) { return std::atan2(a, b); });
-    if (op == ScalarOp::MakeComplex) return map<std::complex<T>, T>(x, y, out, m, [](T a, T b) { return std::complex<T>(a, b); });
+    if (op == ScalarOp::MakeComplex)
+      return map<std::complex<T>, T>(x, y, out, m, [](T a, T b) { return std::complex<T>(a, b); });
   }
   no_rule(op);
 }
@@ -222,7 +224,8 @@ void load_block(DType storage, const char* from, int64_t stride, void* out, int6
     using T = typename decltype(tag)::type;
     for (int64_t i = 0; i < m; ++i) {
       const T& element = *reinterpret_cast<const T*>(from + i * stride);
-      if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) static_cast<float*>(out)[i] = to_float(element);
+      if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>)
+        static_cast<float*>(out)[i] = to_float(element);
       else static_cast<T*>(out)[i] = element;
     }
   });

@@ -14,17 +14,19 @@ struct OpFacts {
 };
 
 constexpr std::array<OpFacts, num_scalar_ops> op_facts = {{
-    {"const", 0},      {"load", 0},    {"reg", 0},      {"param", 0},    {"index", 0},    {"row_index", 0}, {"neg", 1},      {"abs", 1},
-    {"not", 1},        {"bit_not", 1}, {"sqrt", 1},     {"floor", 1},    {"ceil", 1},     {"trunc", 1},    {"round", 1},
-    {"isnan", 1},      {"isinf", 1},   {"isfinite", 1}, {"real", 1},     {"imag", 1},     {"conj", 1},     {"cast", 1},
-    {"bitcast", 1},    {"round_to", 1}, {"exp", 1},     {"exp2", 1},     {"expm1", 1},    {"log", 1},      {"log2", 1},
-    {"log10", 1},      {"log1p", 1},   {"sin", 1},      {"cos", 1},      {"tan", 1},      {"asin", 1},     {"acos", 1},
-    {"atan", 1},       {"sinh", 1},    {"cosh", 1},     {"tanh", 1},     {"asinh", 1},    {"acosh", 1},    {"atanh", 1},
-    {"erf", 1},        {"erfc", 1},    {"lgamma", 1},   {"add", 2},      {"sub", 2},      {"mul", 2},      {"div", 2},
-    {"floor_div", 2},  {"mod", 2},     {"trunc_div", 2}, {"rem", 2},     {"min", 2},      {"max", 2},      {"pow", 2},
-    {"atan2", 2},      {"and", 2},     {"or", 2},       {"xor", 2},      {"bit_and", 2},  {"bit_or", 2},   {"bit_xor", 2},
-    {"shl", 2},        {"shr", 2},     {"eq", 2},       {"ne", 2},       {"lt", 2},       {"le", 2},       {"gt", 2},
-    {"ge", 2},         {"make_complex", 2}, {"select", 3}, {"select_rare", 3}, {"fma", 3},
+    {"const", 0},        {"load", 0},    {"reg", 0},         {"param", 0},   {"index", 0},     {"row_index", 0},
+    {"neg", 1},          {"abs", 1},     {"not", 1},         {"bit_not", 1}, {"sqrt", 1},      {"floor", 1},
+    {"ceil", 1},         {"trunc", 1},   {"round", 1},       {"isnan", 1},   {"isinf", 1},     {"isfinite", 1},
+    {"real", 1},         {"imag", 1},    {"conj", 1},        {"cast", 1},    {"bitcast", 1},   {"round_to", 1},
+    {"exp", 1},          {"exp2", 1},    {"expm1", 1},       {"log", 1},     {"log2", 1},      {"log10", 1},
+    {"log1p", 1},        {"sin", 1},     {"cos", 1},         {"tan", 1},     {"asin", 1},      {"acos", 1},
+    {"atan", 1},         {"sinh", 1},    {"cosh", 1},        {"tanh", 1},    {"asinh", 1},     {"acosh", 1},
+    {"atanh", 1},        {"erf", 1},     {"erfc", 1},        {"lgamma", 1},  {"add", 2},       {"sub", 2},
+    {"mul", 2},          {"div", 2},     {"floor_div", 2},   {"mod", 2},     {"trunc_div", 2}, {"rem", 2},
+    {"min", 2},          {"max", 2},     {"pow", 2},         {"atan2", 2},   {"and", 2},       {"or", 2},
+    {"xor", 2},          {"bit_and", 2}, {"bit_or", 2},      {"bit_xor", 2}, {"shl", 2},       {"shr", 2},
+    {"eq", 2},           {"ne", 2},      {"lt", 2},          {"le", 2},      {"gt", 2},        {"ge", 2},
+    {"make_complex", 2}, {"select", 3},  {"select_rare", 3}, {"fma", 3},
 }};
 
 Expr make(ScalarOp op, DType dtype, std::vector<Expr> args, int64_t index = 0, std::complex<double> value = {}) {
@@ -74,8 +76,10 @@ Expr fold_weak(ScalarOp op, double x, double y) {
 // What an operator becomes on booleans: the logical one.
 ScalarOp logical_form(ScalarOp op) {
   switch (op) {
-    case ScalarOp::Min: case ScalarOp::BitAnd: return ScalarOp::And;
-    case ScalarOp::Max: case ScalarOp::BitOr: return ScalarOp::Or;
+    case ScalarOp::Min:
+    case ScalarOp::BitAnd: return ScalarOp::And;
+    case ScalarOp::Max:
+    case ScalarOp::BitOr: return ScalarOp::Or;
     case ScalarOp::BitXor: return ScalarOp::Xor;
     case ScalarOp::BitNot: return ScalarOp::Not;
     default: return op;
@@ -85,35 +89,36 @@ ScalarOp logical_form(ScalarOp op) {
 // Result type of a binary operator on two operands of type `t`; raises where it has no meaning.
 DType binary_dtype(ScalarOp op, DType t) {
   switch (op) {
-    case ScalarOp::Add: case ScalarOp::Sub: case ScalarOp::Mul: case ScalarOp::Pow:
-      need(is_number(t), op, t);
-      return t;
-    case ScalarOp::Div:
-      need(is_float(t) || is_complex(t), op, t);
-      return t;
-    case ScalarOp::FloorDiv: case ScalarOp::Mod: case ScalarOp::TruncDiv: case ScalarOp::Rem: case ScalarOp::Min:
-    case ScalarOp::Max:
-      need(is_real(t), op, t);
-      return t;
-    case ScalarOp::Atan2:
-      need(is_float(t), op, t);
-      return t;
-    case ScalarOp::And: case ScalarOp::Or: case ScalarOp::Xor:
-      need(t == DType::Bool, op, t);
-      return t;
-    case ScalarOp::BitAnd: case ScalarOp::BitOr: case ScalarOp::BitXor: case ScalarOp::Shl: case ScalarOp::Shr:
-      need(is_integral(t), op, t);
-      return t;
-    case ScalarOp::Eq: case ScalarOp::Ne:
-      return DType::Bool;
-    case ScalarOp::Lt: case ScalarOp::Le: case ScalarOp::Gt: case ScalarOp::Ge:
-      need(!is_complex(t), op, t);
-      return DType::Bool;
+    case ScalarOp::Add:
+    case ScalarOp::Sub:
+    case ScalarOp::Mul:
+    case ScalarOp::Pow: need(is_number(t), op, t); return t;
+    case ScalarOp::Div: need(is_float(t) || is_complex(t), op, t); return t;
+    case ScalarOp::FloorDiv:
+    case ScalarOp::Mod:
+    case ScalarOp::TruncDiv:
+    case ScalarOp::Rem:
+    case ScalarOp::Min:
+    case ScalarOp::Max: need(is_real(t), op, t); return t;
+    case ScalarOp::Atan2: need(is_float(t), op, t); return t;
+    case ScalarOp::And:
+    case ScalarOp::Or:
+    case ScalarOp::Xor: need(t == DType::Bool, op, t); return t;
+    case ScalarOp::BitAnd:
+    case ScalarOp::BitOr:
+    case ScalarOp::BitXor:
+    case ScalarOp::Shl:
+    case ScalarOp::Shr: need(is_integral(t), op, t); return t;
+    case ScalarOp::Eq:
+    case ScalarOp::Ne: return DType::Bool;
+    case ScalarOp::Lt:
+    case ScalarOp::Le:
+    case ScalarOp::Gt:
+    case ScalarOp::Ge: need(!is_complex(t), op, t); return DType::Bool;
     case ScalarOp::MakeComplex:
       need(is_float(t), op, t);
       return t == DType::Float32 ? DType::Complex64 : DType::Complex128;
-    default:
-      bad_type(op, t);
+    default: bad_type(op, t);
   }
 }
 
@@ -126,7 +131,9 @@ Expr complex_math(ScalarOp op, const Expr& x) {
     case ScalarOp::Log2: return log(x) * (1 / ln2);
     case ScalarOp::Log10: return log(x) * (1 / ln10);
     case ScalarOp::Log1p: return log(x + 1.0);
-    case ScalarOp::Erf: case ScalarOp::Erfc: case ScalarOp::Lgamma: bad_type(op, x.dtype());
+    case ScalarOp::Erf:
+    case ScalarOp::Erfc:
+    case ScalarOp::Lgamma: bad_type(op, x.dtype());
     default: return make(op, x.dtype(), {x});
   }
 }
@@ -171,7 +178,9 @@ Expr constant(std::complex<double> value, DType dtype) {
   return make(ScalarOp::Const, dtype, {}, 0, value);
 }
 Expr constant_like(double value, const Expr& like) { return constant(value, like.dtype()); }
-Expr load(int64_t buffer, DType storage_dtype) { return make(ScalarOp::Load, compute_dtype(storage_dtype), {}, buffer); }
+Expr load(int64_t buffer, DType storage_dtype) {
+  return make(ScalarOp::Load, compute_dtype(storage_dtype), {}, buffer);
+}
 Expr param(int64_t index, DType dtype) { return make(ScalarOp::Param, compute_dtype(dtype), {}, index); }
 Expr inner_index() { return make(ScalarOp::Index, DType::Int64, {}); }
 Expr row_index() { return make(ScalarOp::RowIndex, DType::Int64, {}); }
@@ -199,8 +208,8 @@ Expr where(const Expr& condition, const Expr& x, const Expr& y) {
   MOREL_ASSERT(!both_weak(x, y));
   const Expr a = x->weak ? constant(x->value, y.dtype()) : x;
   const Expr b = y->weak ? constant(y->value, x.dtype()) : y;
-  MOREL_CHECK(a.dtype() == b.dtype(), Internal, "internal error: operands of 'select' differ: ", info(a.dtype()).name, " and ",
-              info(b.dtype()).name);
+  MOREL_CHECK(a.dtype() == b.dtype(), Internal, "internal error: operands of 'select' differ: ", info(a.dtype()).name,
+              " and ", info(b.dtype()).name);
   if (condition->op == ScalarOp::Const) return condition->value != 0.0 ? a : b;
   return make(ScalarOp::Select, a.dtype(), {condition, a, b});
 }
@@ -233,30 +242,20 @@ Expr unary(ScalarOp op, const Expr& x) {
       need(is_number(t), op, t);
       if (info(t).kind == DTypeKind::UInt) return x;
       return make(op, real_dtype(t), {x});
-    case ScalarOp::Not:
-      need(t == DType::Bool, op, t);
-      return make(op, t, {x});
-    case ScalarOp::BitNot:
-      need(is_integral(t), op, t);
-      return make(op, t, {x});
-    case ScalarOp::Sqrt:
-      need(is_float(t) || is_complex(t), op, t);
-      return make(op, t, {x});
-    case ScalarOp::Floor: case ScalarOp::Ceil: case ScalarOp::Trunc: case ScalarOp::Round:
-      need(is_real(t), op, t);
-      return is_integral(t) ? x : make(op, t, {x});
-    case ScalarOp::IsNan: case ScalarOp::IsInf:
-      return is_differentiable(t) ? make(op, DType::Bool, {x}) : constant(0.0, DType::Bool);
-    case ScalarOp::IsFinite:
-      return is_differentiable(t) ? make(op, DType::Bool, {x}) : constant(1.0, DType::Bool);
-    case ScalarOp::Real:
-      return is_complex(t) ? make(op, real_dtype(t), {x}) : x;
-    case ScalarOp::Imag:
-      return is_complex(t) ? make(op, real_dtype(t), {x}) : constant(0.0, t);
-    case ScalarOp::Conj:
-      return is_complex(t) ? make(op, t, {x}) : x;
-    default:
-      return unary_math(op, x);
+    case ScalarOp::Not: need(t == DType::Bool, op, t); return make(op, t, {x});
+    case ScalarOp::BitNot: need(is_integral(t), op, t); return make(op, t, {x});
+    case ScalarOp::Sqrt: need(is_float(t) || is_complex(t), op, t); return make(op, t, {x});
+    case ScalarOp::Floor:
+    case ScalarOp::Ceil:
+    case ScalarOp::Trunc:
+    case ScalarOp::Round: need(is_real(t), op, t); return is_integral(t) ? x : make(op, t, {x});
+    case ScalarOp::IsNan:
+    case ScalarOp::IsInf: return is_differentiable(t) ? make(op, DType::Bool, {x}) : constant(0.0, DType::Bool);
+    case ScalarOp::IsFinite: return is_differentiable(t) ? make(op, DType::Bool, {x}) : constant(1.0, DType::Bool);
+    case ScalarOp::Real: return is_complex(t) ? make(op, real_dtype(t), {x}) : x;
+    case ScalarOp::Imag: return is_complex(t) ? make(op, real_dtype(t), {x}) : constant(0.0, t);
+    case ScalarOp::Conj: return is_complex(t) ? make(op, t, {x}) : x;
+    default: return unary_math(op, x);
   }
 }
 
@@ -268,7 +267,8 @@ Expr binary(ScalarOp op, const Expr& x, const Expr& y) {
               "' differ: ", info(a.dtype()).name, " and ", info(b.dtype()).name);
   if (a.dtype() == DType::Bool) op = logical_form(op);
   // A constant comes second in min and max, where it is cheaper.
-  const bool swap = (op == ScalarOp::Min || op == ScalarOp::Max) && a->op == ScalarOp::Const && b->op != ScalarOp::Const;
+  const bool swap =
+      (op == ScalarOp::Min || op == ScalarOp::Max) && a->op == ScalarOp::Const && b->op != ScalarOp::Const;
   return make(op, binary_dtype(op, a.dtype()), swap ? std::vector<Expr>{b, a} : std::vector<Expr>{a, b});
 }
 

@@ -27,12 +27,15 @@ template <class T>
 T identity(ReduceOp op) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   switch (op) {
-    case ReduceOp::Sum: case ReduceOp::Any: return T(0);
-    case ReduceOp::Prod: case ReduceOp::All: return T(1);
+    case ReduceOp::Sum:
+    case ReduceOp::Any: return T(0);
+    case ReduceOp::Prod:
+    case ReduceOp::All: return T(1);
     default: break;
   }
   if constexpr (scalar::is_integer_v<T>) {
-    return op == ReduceOp::Min || op == ReduceOp::ArgMin ? std::numeric_limits<T>::max() : std::numeric_limits<T>::min();
+    return op == ReduceOp::Min || op == ReduceOp::ArgMin ? std::numeric_limits<T>::max()
+                                                         : std::numeric_limits<T>::min();
   }
   return T(op == ReduceOp::Min || op == ReduceOp::ArgMin ? infinity : -infinity);
 }
@@ -134,7 +137,8 @@ class Interpreter {
       block.resize(block_size * size_of(node.dtype()));
       if (node->op == ScalarOp::Const) fill_constant(*node.get(), block.data(), block_size);
       if (node->op == ScalarOp::Param) {
-        const double value = node->index >= 0 ? args_.params[node->index] : static_cast<double>(columns() ? args_.rows : args_.n);
+        const double value =
+            node->index >= 0 ? args_.params[node->index] : static_cast<double>(columns() ? args_.rows : args_.n);
         const ExprNode source{ScalarOp::Cast, node.dtype(), false, {constant(0.0, DType::Float64)}, {}, 0};
         for (int64_t i = 0; i < block_size; ++i) {
           const void* operand[] = {&value};
@@ -162,9 +166,11 @@ class Interpreter {
     visit(x, visited_, [&](const Expr& node) {
       void* out = blocks_.at(node.get()).data();
       switch (node->op) {
-        case ScalarOp::Const: case ScalarOp::Param: break;
+        case ScalarOp::Const:
+        case ScalarOp::Param: break;
         case ScalarOp::Load:
-          load_block(program_.buffers[node->index].dtype, element(node->index, row, j), args_.strides[node->index], out, m);
+          load_block(program_.buffers[node->index].dtype, element(node->index, row, j), args_.strides[node->index], out,
+                     m);
           break;
         case ScalarOp::Index:
           for (int64_t i = 0; i < m; ++i) static_cast<int64_t*>(out)[i] = j + i;
@@ -173,7 +179,8 @@ class Interpreter {
         case ScalarOp::Reg: {
           const size_t size = size_of(node.dtype());
           const std::byte* source = registers_[node->index].data();
-          for (int64_t i = 0; i < m; ++i) std::memcpy(static_cast<std::byte*>(out) + i * size, source + (columns() ? i * size : 0), size);
+          for (int64_t i = 0; i < m; ++i)
+            std::memcpy(static_cast<std::byte*>(out) + i * size, source + (columns() ? i * size : 0), size);
           break;
         }
         default: {
@@ -189,13 +196,15 @@ class Interpreter {
   void store(const Statement& statement, int64_t row, int64_t j, int64_t m) {
     const void* values = value(statement.value, row, j, m);
     const int64_t buffer = statement.target;
-    store_block(program_.buffers[buffer].dtype, const_cast<char*>(element(buffer, row, j)), args_.strides[buffer], values, m);
+    store_block(program_.buffers[buffer].dtype, const_cast<char*>(element(buffer, row, j)), args_.strides[buffer],
+                values, m);
   }
 
   void run_rows() {
     for (int64_t row = 0; row < args_.rows; ++row) {
       for (auto first = program_.statements.begin(); first != program_.statements.end();) {
-        const auto last = std::find_if(first, program_.statements.end(), [&](const Statement& s) { return s.stage != first->stage; });
+        const auto last =
+            std::find_if(first, program_.statements.end(), [&](const Statement& s) { return s.stage != first->stage; });
         run_row_stage(&*first, &*first + (last - first), row);
         first = last;
       }
@@ -242,7 +251,8 @@ class Interpreter {
       const int64_t m = std::min(block_size, args_.n - j);
       for (const Statement* s : reductions_) start_column(*s);
       for (auto first = program_.statements.begin(); first != program_.statements.end();) {
-        const auto last = std::find_if(first, program_.statements.end(), [&](const Statement& s) { return s.stage != first->stage; });
+        const auto last =
+            std::find_if(first, program_.statements.end(), [&](const Statement& s) { return s.stage != first->stage; });
         run_column_stage(&*first, &*first + (last - first), j, m);
         first = last;
       }
@@ -254,10 +264,12 @@ class Interpreter {
     std::fill(indices_[statement.target].begin(), indices_[statement.target].end(), -1);
     visit_value(statement.value.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      std::byte* target = is_arg(statement.reduce) ? best_[statement.target].data() : registers_[statement.target].data();
+      std::byte* target =
+          is_arg(statement.reduce) ? best_[statement.target].data() : registers_[statement.target].data();
       std::fill_n(reinterpret_cast<T*>(target), block_size, identity<T>(statement.reduce));
     });
-    if (is_arg(statement.reduce)) std::fill(registers_[statement.target].begin(), registers_[statement.target].end(), std::byte{0});
+    if (is_arg(statement.reduce))
+      std::fill(registers_[statement.target].begin(), registers_[statement.target].end(), std::byte{0});
   }
 
   void run_column_stage(const Statement* first, const Statement* last, int64_t j, int64_t m) {

@@ -8,7 +8,8 @@
 
 namespace morel::loops {
 
-// Instruction sets of x86-64 that the library is compiled for, lowest first; other machines have one, the compiler's default.
+// Instruction sets of x86-64 that the library is compiled for, lowest first; other machines have one, the compiler's
+// default.
 enum class Isa : uint8_t { Sse4, Avx2, Avx512 };
 inline constexpr int num_isas = 3;
 
@@ -20,8 +21,8 @@ struct LibraryEntry {
 // Defined by the generated loops_table.cc, sorted by name.
 std::span<const LibraryEntry> library();
 
-// Highest instruction set of this machine, lowered by MOREL_ISA=sse4|avx2|avx512; -1 when there is none that we have kernels
-// for, or when MOREL_KERNELS=interp asks for the interpreter.
+// Highest instruction set of this machine, lowered by MOREL_ISA=sse4|avx2|avx512; -1 when there is none that we have
+// kernels for, or when MOREL_KERNELS=interp asks for the interpreter.
 int active_isa();
 // The compiled kernel of a program; null when the library lacks it (then interpret() runs it).
 LoopFn find_loop(std::string_view program_name);

@@ -1,7 +1,7 @@
 // Coefficients are minimax polynomials with float32 (for pow: float64) coefficients, computed with Sollya's fpminimax
 // (N. Brisebarre, S. Chevillard, "Efficient polynomial L-infinity approximations", ARITH 2007). Where a product must be
-// exact without fma, constants are split so that their upper part has few bits (Cody and Waite, "Software Manual for the
-// Elementary Functions", 1980). Every function has one formula for machines with and without fma.
+// exact without fma, constants are split so that their upper part has few bits (Cody and Waite, "Software Manual for
+// the Elementary Functions", 1980). Every function has one formula for machines with and without fma.
 #include "morel/loops/math.h"
 
 #include <initializer_list>
@@ -124,8 +124,8 @@ Expr tanh_f32(const Expr& x) {
 
 // log(1 + f) - f for f in [sqrt(1/2) - 1, sqrt(2) - 1], less -f^2 / 2: the cubic rest.
 Expr log_cubic(const Expr& f) {
-  const Expr p = polynomial(f, {0x1.55557p-2, -0x1.000234p-2, 0x1.99944ep-3, -0x1.5466fep-3, 0x1.239ce2p-3, -0x1.0e96ccp-3,
-                                0x1.015974p-3, -0x1.2a6f78p-4});
+  const Expr p = polynomial(f, {0x1.55557p-2, -0x1.000234p-2, 0x1.99944ep-3, -0x1.5466fep-3, 0x1.239ce2p-3,
+                                -0x1.0e96ccp-3, 0x1.015974p-3, -0x1.2a6f78p-4});
   return p * f * (f * f);
 }
 
@@ -236,7 +236,8 @@ Quadrant reduce_quadrant(const Expr& x) {
 Expr sin_quadrant(const Expr& k, const Expr& r) {
   const Expr z = r * r;
   const Expr sine = fma(polynomial(z, {-0x1.555546p-3, 0x1.110776p-7, -0x1.9952dap-13}) * z, r, r);
-  const Expr cosine = fma(polynomial(z, {0x1.55554ap-5, -0x1.6c0c28p-10, 0x1.99e818p-16}) * z, z, fma(z, -0.5, f32(1.0)));
+  const Expr cosine =
+      fma(polynomial(z, {0x1.55554ap-5, -0x1.6c0c28p-10, 0x1.99e818p-16}) * z, z, fma(z, -0.5, f32(1.0)));
   const Expr value = where(bit_and(k, i32(1)) == 0.0, sine, cosine);
   return float_of(bit_xor(bits_of(value), shl(bit_and(k, i32(2)), i32(30))));
 }
@@ -258,7 +259,8 @@ Expr cos_f32(const Expr& x) {
 Expr tan_f32(const Expr& x) {
   const auto [k, r] = reduce_quadrant(x);
   const Expr z = r * r;
-  const Expr p = polynomial(z, {0x1.55556p-2, 0x1.110d9cp-3, 0x1.bada6p-5, 0x1.5cb85p-6, 0x1.63007ep-7, 0x1.7551d4p-14, 0x1.1ee6bap-8});
+  const Expr p = polynomial(
+      z, {0x1.55556p-2, 0x1.110d9cp-3, 0x1.bada6p-5, 0x1.5cb85p-6, 0x1.63007ep-7, 0x1.7551d4p-14, 0x1.1ee6bap-8});
   const Expr tangent = fma(p * z, r, r);
   const Expr value = where(bit_and(k, i32(1)) == 0.0, tangent, -1.0 / tangent);
   return rare_trigonometric(ScalarOp::Tan, x, where(x == 0.0, x, value));
@@ -294,8 +296,8 @@ Expr acos_f32(const Expr& x) {
 // atan(t) for t in [0, 1].
 Expr atan_polynomial(const Expr& t) {
   const Expr z = t * t;
-  const Expr p = polynomial(z, {-0x1.55553ep-2, 0x1.9991ecp-3, -0x1.24211ap-3, 0x1.c0946cp-4, -0x1.5825f2p-4, 0x1.da9c2ep-5,
-                                -0x1.fe7d24p-6, 0x1.6551e2p-7, -0x1.d5a1aap-10});
+  const Expr p = polynomial(z, {-0x1.55553ep-2, 0x1.9991ecp-3, -0x1.24211ap-3, 0x1.c0946cp-4, -0x1.5825f2p-4,
+                                0x1.da9c2ep-5, -0x1.fe7d24p-6, 0x1.6551e2p-7, -0x1.d5a1aap-10});
   return fma(p * z, t, t);
 }
 
@@ -333,13 +335,13 @@ Expr erf_f32(const Expr& x) {
 }
 
 // From 1/2 on e^(-a^2) F(t) / (1 + 2a) with t = (a - 2) / (a + 2) (M. M. Shepherd, J. G. Laframboise, "Chebyshev
-// approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < infinity", Math. Comp. 36, 1981). a^2 is split so that its upper part
-// is exact.
+// approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < infinity", Math. Comp. 36, 1981). a^2 is split so that its
+// upper part is exact.
 Expr erfc_f32(const Expr& x) {
   const Expr a = at_most(abs(x), 10.2);
   const Expr t = (a - 2.0) / (a + 2.0);
-  const Expr f = polynomial(t, {0x1.46e80ep0, -0x1.7bf5dap-4, -0x1.5407d6p-3, 0x1.4ff8c8p-3, -0x1.bc1b86p-5, -0x1.065f7p-7,
-                                0x1.1bb90ep-7, 0x1.2f05ep-10, -0x1.4a4178p-10, -0x1.fc33bap-13});
+  const Expr f = polynomial(t, {0x1.46e80ep0, -0x1.7bf5dap-4, -0x1.5407d6p-3, 0x1.4ff8c8p-3, -0x1.bc1b86p-5,
+                                -0x1.065f7p-7, 0x1.1bb90ep-7, 0x1.2f05ep-10, -0x1.4a4178p-10, -0x1.fc33bap-13});
   const Expr upper = float_of(bit_and(bits_of(a), i32(-4096)));
   const auto [n, r] = reduce_exp(-(upper * upper));
   const Expr rest = (a - upper) * (a + upper);
@@ -355,7 +357,8 @@ Expr log2_wide(const Expr& x) {
   const Expr wide = cast(m, DType::Float64);
   const Expr s = (wide - 1.0) / (wide + 1.0);
   const Expr z = s * s;
-  const Expr p = polynomial(z, {0x1.555555561d92fp-1, 0x1.999996ab11dbdp-2, 0x1.249411370bcb7p-2, 0x1.c62b4eb49b47ep-3, 0x1.9112628cae93dp-3});
+  const Expr p = polynomial(z, {0x1.555555561d92fp-1, 0x1.999996ab11dbdp-2, 0x1.249411370bcb7p-2, 0x1.c62b4eb49b47ep-3,
+                                0x1.9112628cae93dp-3});
   const Expr logarithm = fma(p * z, s, s * 2.0);
   return fma(logarithm, 0x1.71547652b82fep+0, cast(e, DType::Float64));
 }

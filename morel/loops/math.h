@@ -5,8 +5,8 @@
 
 namespace morel::loops {
 
-// `x` is a node whose operands are expanded already; a math function of float32 operands comes back as arithmetic, every
-// other node as it is.
+// `x` is a node whose operands are expanded already; a math function of float32 operands comes back as arithmetic,
+// every other node as it is.
 Expr expand_math(const Expr& x);
 
 }  // namespace morel::loops

@@ -79,7 +79,8 @@ std::string print(const Program& program) {
   out << (program.kind == ProgramKind::Rows ? "rows " : "columns ") << program.name << "(";
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const Buffer& buffer = program.buffers[i];
-    out << (i ? ", " : "") << (buffer.role == BufferRole::Input ? "in" : "out") << i << ": " << info(buffer.dtype).short_name;
+    out << (i ? ", " : "") << (buffer.role == BufferRole::Input ? "in" : "out") << i << ": "
+        << info(buffer.dtype).short_name;
   }
   out << ")\n";
   Printer printer(program, out);
@@ -87,7 +88,9 @@ std::string print(const Program& program) {
     const std::string value = printer.text(statement.value);
     out << "  " << statement.stage << ": ";
     switch (statement.kind) {
-      case Statement::Kind::Reduce: out << "r" << statement.target << " = " << reduce_name(statement.reduce) << " " << value; break;
+      case Statement::Kind::Reduce:
+        out << "r" << statement.target << " = " << reduce_name(statement.reduce) << " " << value;
+        break;
       case Statement::Kind::Store: out << "out" << statement.target << " = " << value; break;
       case Statement::Kind::StoreRow: out << "row out" << statement.target << " = " << value; break;
     }

@@ -18,11 +18,14 @@ DType reduce_dtype(ReduceOp op, DType value) {
   const bool ordered = is_integral(value) || is_float(value);
   bool good = false;
   switch (op) {
-    case ReduceOp::Sum: case ReduceOp::Prod: good = value != DType::Bool; break;
-    case ReduceOp::Any: case ReduceOp::All: good = value == DType::Bool; break;
+    case ReduceOp::Sum:
+    case ReduceOp::Prod: good = value != DType::Bool; break;
+    case ReduceOp::Any:
+    case ReduceOp::All: good = value == DType::Bool; break;
     default: good = ordered; break;
   }
-  MOREL_CHECK(good, Internal, "internal error: loop reduction '", reduce_name(op), "' has no meaning for ", info(value).name);
+  MOREL_CHECK(good, Internal, "internal error: loop reduction '", reduce_name(op), "' has no meaning for ",
+              info(value).name);
   return op == ReduceOp::ArgMin || op == ReduceOp::ArgMax ? DType::Int64 : value;
 }
 
@@ -96,7 +99,8 @@ Program ProgramBuilder::finish() {
     visit(statement.value, seen, [&](const Expr& x) {
       // A StoreRow runs after the pass of its stage, so it may read the registers of that stage.
       const int later = statement.kind == Statement::Kind::StoreRow ? 0 : 1;
-      if (x->op == ScalarOp::Reg && reg_stage.contains(x->index)) stage = std::max(stage, reg_stage.at(x->index) + later);
+      if (x->op == ScalarOp::Reg && reg_stage.contains(x->index))
+        stage = std::max(stage, reg_stage.at(x->index) + later);
       if (x->op == ScalarOp::Load && store_stage.contains(x->index)) stage = std::max(stage, store_stage.at(x->index));
     });
     statement.stage = stage;
@@ -122,11 +126,14 @@ bool can_store_over(const Program& program, int64_t input, int64_t output) {
   bool good = true;
   std::unordered_map<const ExprNode*, bool> seen;
   for (const Statement& statement : program.statements) {
-    const bool late = statement.stage > stored || (statement.stage == stored && statement.kind == Statement::Kind::StoreRow);
+    const bool late =
+        statement.stage > stored || (statement.stage == stored && statement.kind == Statement::Kind::StoreRow);
     if (!late) continue;
-    visit(statement.value, seen, [&](const Expr& x) { good = good && !(x->op == ScalarOp::Load && x->index == input); });
+    visit(statement.value, seen,
+          [&](const Expr& x) { good = good && !(x->op == ScalarOp::Load && x->index == input); });
   }
-  // In a Columns program one row's store may come before another row's load only in a later stage, which is excluded above.
+  // In a Columns program one row's store may come before another row's load only in a later stage, which is excluded
+  // above.
   return good;
 }
 

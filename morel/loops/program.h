@@ -1,15 +1,15 @@
-// A loop program: one kernel over a (rows x n) rectangle. Outer dimensions are the runtime's business: it coalesces axes
-// and calls the kernel once per remaining outer index (and once per task when it splits the work).
+// A loop program: one kernel over a (rows x n) rectangle. Outer dimensions are the runtime's business: it coalesces
+// axes and calls the kernel once per remaining outer index (and once per task when it splits the work).
 //
 // Statements run in stages; a stage is one pass over the inner axis of a row. A statement lies in the first stage
-// after all reductions that it reads. `Rows` programs reduce along the inner axis (softmax, layer_norm, sum of the last axis);
-// a program without reductions is an elementwise kernel; `Columns` programs reduce along the rows, for each inner position
-// (sum of a leading axis), in order of the rows.
+// after all reductions that it reads. `Rows` programs reduce along the inner axis (softmax, layer_norm, sum of the last
+// axis); a program without reductions is an elementwise kernel; `Columns` programs reduce along the rows, for each
+// inner position (sum of a leading axis), in order of the rows.
 //
 // Order of a Rows reduction (a promise): a row is cut into blocks of 1024 elements, whose last n % 32 elements form a
-// block of their own. Within a block element j goes to lane j % 32; the lanes of a block start at the identity and are added
-// to the lanes of the row, block after block; those are then combined pairwise (l with l + 16, then + 8, ... + 1).
-// So interpreter, C and LLVM agree bitwise, and the error of a long sum grows with n / 1024 instead of n / 32.
+// block of their own. Within a block element j goes to lane j % 32; the lanes of a block start at the identity and are
+// added to the lanes of the row, block after block; those are then combined pairwise (l with l + 16, then + 8, ... +
+// 1). So interpreter, C and LLVM agree bitwise, and the error of a long sum grows with n / 1024 instead of n / 32.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,16 @@ inline constexpr int num_lanes = 32;
 inline constexpr int64_t block_size = 1024;  // elements a kernel treats at a time
 
 enum class ProgramKind : uint8_t { Rows, Columns };
-enum class ReduceOp : uint8_t { Sum, Prod, Min, Max, Any, All, ArgMin, ArgMax };  // Arg*: first position; int64 result; NaN wins
+enum class ReduceOp : uint8_t {
+  Sum,
+  Prod,
+  Min,
+  Max,
+  Any,
+  All,
+  ArgMin,
+  ArgMax
+};  // Arg*: first position; int64 result; NaN wins
 enum class BufferRole : uint8_t { Input, Output };
 
 struct Buffer {
@@ -37,9 +46,9 @@ struct Buffer {
 struct Statement {
   enum class Kind : uint8_t { Reduce, Store, StoreRow } kind;
   Expr value;
-  ReduceOp reduce{};   // Reduce
-  // Reduce: register. Store: buffer, every inner position. StoreRow: buffer, once after its stage: for each row at position
-  // 0 of the inner axis; in a Columns program for each inner position at row 0.
+  ReduceOp reduce{};  // Reduce
+  // Reduce: register. Store: buffer, every inner position. StoreRow: buffer, once after its stage: for each row at
+  // position 0 of the inner axis; in a Columns program for each inner position at row 0.
   int64_t target = 0;
   int stage = 0;
 };
@@ -53,8 +62,8 @@ struct Program {
   std::vector<Statement> statements;  // ordered by stage
 };
 
-// What a compiled kernel (or the interpreter) receives. Strides are in bytes; a row-scalar buffer has stride 0 along n, a
-// buffer that all rows share has row_stride 0. Output buffers may be read back by later stages of the same row.
+// What a compiled kernel (or the interpreter) receives. Strides are in bytes; a row-scalar buffer has stride 0 along n,
+// a buffer that all rows share has row_stride 0. Output buffers may be read back by later stages of the same row.
 struct LoopArgs {
   int64_t rows;
   int64_t n;
@@ -68,15 +77,15 @@ using LoopFn = void (*)(const LoopArgs*);
 // Collects statements; the `rows` rules of operators are written with it.
 class ProgramBuilder {
  public:
-  // A rule written for rows also gives a Columns program that works `across`: its rows are then positions of one row, and
-  // inner positions are different rows.
+  // A rule written for rows also gives a Columns program that works `across`: its rows are then positions of one row,
+  // and inner positions are different rows.
   explicit ProgramBuilder(std::string name, ProgramKind kind = ProgramKind::Rows, bool across = false);
-  Expr input(DType dtype);          // declares the next input buffer and loads it
-  Expr row_input(DType dtype);      // the same, of one element for each row
-  int64_t output(DType dtype);      // declares the next output buffer
-  int64_t scratch(DType dtype);     // a buffer for values between stages
-  Expr position();                  // int64 position in the row
-  Expr param(DType dtype);          // declares the next run-time parameter
+  Expr input(DType dtype);                      // declares the next input buffer and loads it
+  Expr row_input(DType dtype);                  // the same, of one element for each row
+  int64_t output(DType dtype);                  // declares the next output buffer
+  int64_t scratch(DType dtype);                 // a buffer for values between stages
+  Expr position();                              // int64 position in the row
+  Expr param(DType dtype);                      // declares the next run-time parameter
   Expr reduce(ReduceOp op, const Expr& value);  // Min and Max of booleans are All and Any
   Expr sum(const Expr& value) { return reduce(ReduceOp::Sum, value); }
   Expr max(const Expr& value) { return reduce(ReduceOp::Max, value); }

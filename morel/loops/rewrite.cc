@@ -8,7 +8,8 @@ namespace {
 size_t mix(size_t seed, size_t value) { return (seed ^ value) * 0x9e3779b97f4a7c15ull + (seed >> 29); }
 
 size_t hash_node(const ExprNode& node) {
-  size_t seed = mix(static_cast<size_t>(node.op) * 64 + static_cast<size_t>(node.dtype), static_cast<size_t>(node.index));
+  size_t seed =
+      mix(static_cast<size_t>(node.op) * 64 + static_cast<size_t>(node.dtype), static_cast<size_t>(node.index));
   seed = mix(seed, std::bit_cast<uint64_t>(node.value.real()));
   seed = mix(seed, std::bit_cast<uint64_t>(node.value.imag()));
   for (const Expr& arg : node.args) seed = mix(seed, reinterpret_cast<size_t>(arg.get()));
@@ -16,7 +17,8 @@ size_t hash_node(const ExprNode& node) {
 }
 
 bool equal_nodes(const ExprNode& a, const ExprNode& b) {
-  if (a.op != b.op || a.dtype != b.dtype || a.weak != b.weak || a.index != b.index || a.args.size() != b.args.size()) return false;
+  if (a.op != b.op || a.dtype != b.dtype || a.weak != b.weak || a.index != b.index || a.args.size() != b.args.size())
+    return false;
   if (std::bit_cast<uint64_t>(a.value.real()) != std::bit_cast<uint64_t>(b.value.real())) return false;
   if (std::bit_cast<uint64_t>(a.value.imag()) != std::bit_cast<uint64_t>(b.value.imag())) return false;
   for (size_t i = 0; i < a.args.size(); ++i) {

@@ -1,5 +1,5 @@
-// Bottom-up rewriting of expressions. Equal sub-expressions come out as one shared node, so a consumer that keeps a table
-// by node computes each of them once.
+// Bottom-up rewriting of expressions. Equal sub-expressions come out as one shared node, so a consumer that keeps a
+// table by node computes each of them once.
 #pragma once
 
 #include <functional>

@@ -115,7 +115,8 @@ To cast(From x) {
   if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
   } else if constexpr (is_complex_v<From>) {
-    if constexpr (is_complex_v<To>) return To(static_cast<typename To::value_type>(x.real()), static_cast<typename To::value_type>(x.imag()));
+    if constexpr (is_complex_v<To>)
+      return To(static_cast<typename To::value_type>(x.real()), static_cast<typename To::value_type>(x.imag()));
     else return cast<To>(x.real());
   } else if constexpr (is_complex_v<To>) {
     return To(static_cast<typename To::value_type>(x));

@@ -24,7 +24,8 @@ class Verifier {
       check_target(statement);
     }
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
-      if (program_.buffers[i].role == BufferRole::Output && !stored_.contains(i)) fail(cat("output ", i, " is never stored"));
+      if (program_.buffers[i].role == BufferRole::Output && !stored_.contains(i))
+        fail(cat("output ", i, " is never stored"));
     }
   }
 
@@ -42,7 +43,8 @@ class Verifier {
   void check_node(const Expr& x) const {
     if (x->weak) fail("an untyped constant is left");
     if (is_half(x.dtype())) fail("a value has a half type");
-    if (static_cast<int>(x->args.size()) != arity(x->op)) fail(cat("'", op_name(x->op), "' has ", x->args.size(), " operands"));
+    if (static_cast<int>(x->args.size()) != arity(x->op))
+      fail(cat("'", op_name(x->op), "' has ", x->args.size(), " operands"));
     if (x->op == ScalarOp::Load && !(x->index >= 0 && x->index < static_cast<int64_t>(program_.buffers.size()))) {
       fail(cat("buffer ", x->index, " is not declared"));
     }
@@ -59,13 +61,16 @@ class Verifier {
     const bool row = statement.kind == Statement::Kind::StoreRow;
     std::unordered_map<const ExprNode*, bool> seen;
     visit(statement.value, seen, [&](const Expr& x) {
-      if (x->op == ScalarOp::Index && row && program_.kind == ProgramKind::Rows) fail("a row store reads the inner position");
-      if (x->op == ScalarOp::RowIndex && (row || program_.kind == ProgramKind::Rows)) fail("only passes of Columns programs know their row");
+      if (x->op == ScalarOp::Index && row && program_.kind == ProgramKind::Rows)
+        fail("a row store reads the inner position");
+      if (x->op == ScalarOp::RowIndex && (row || program_.kind == ProgramKind::Rows))
+        fail("only passes of Columns programs know their row");
       if (x->op == ScalarOp::Reg) {
         const auto it = regs_.find(x->index);
         if (it == regs_.end()) fail(cat("register ", x->index, " is read before it is computed"));
         if (it->second.dtype != x.dtype()) fail(cat("register ", x->index, " is read as ", info(x.dtype()).name));
-        if (it->second.stage + (row ? 0 : 1) > statement.stage) fail(cat("register ", x->index, " is read in its own stage"));
+        if (it->second.stage + (row ? 0 : 1) > statement.stage)
+          fail(cat("register ", x->index, " is read in its own stage"));
       }
       if (x->op == ScalarOp::Load && program_.buffers[x->index].role == BufferRole::Output) {
         const auto it = stored_.find(x->index);
@@ -78,9 +83,11 @@ class Verifier {
   void check_target(const Statement& statement) {
     const DType value = statement.value.dtype();
     if (statement.kind == Statement::Kind::Reduce) {
-      if (statement.target < 0 || statement.target >= program_.num_regs) fail(cat("register ", statement.target, " is not declared"));
+      if (statement.target < 0 || statement.target >= program_.num_regs)
+        fail(cat("register ", statement.target, " is not declared"));
       const Place place{statement.stage, reduce_dtype(statement.reduce, value), false};
-      if (!regs_.emplace(statement.target, place).second) fail(cat("register ", statement.target, " is computed twice"));
+      if (!regs_.emplace(statement.target, place).second)
+        fail(cat("register ", statement.target, " is computed twice"));
       return;
     }
     if (statement.target < 0 || statement.target >= static_cast<int64_t>(program_.buffers.size()) ||

@@ -24,7 +24,8 @@ Sym backward(const GradCall& g, OpName op, const Sym& cotangent, size_t from = 0
 using Curvature = Sym (*)(Builder& b, const Sym& x, const GradCall& g);
 // Gradient of op(dout, x, parameters...) = dout * f'(x): that of dout is the same loop.
 Syms second(const GradCall& g, OpName op, Curvature curvature) {
-  return {g.needs(0) ? backward(g, op, g.dout(), 1) : Sym(), g.needs(1) ? g.dout() * g[0] * curvature(g.builder(), g[1], g) : Sym()};
+  return {g.needs(0) ? backward(g, op, g.dout(), 1) : Sym(),
+          g.needs(1) ? g.dout() * g[0] * curvature(g.builder(), g[1], g) : Sym()};
 }
 
 Expr sigmoid(const Expr& x) { return 1.0 / (1.0 + exp(-x)); }
@@ -58,15 +59,15 @@ void register_piecewise(Family& add) {
   add({.name = "hardtanh_grad",
        .args = "dout: Tensor, input: Tensor, min_val: float, max_val: float",
        .doc = "dout where min_val < input < max_val, else 0.",
-       .loop = [](const Expr& d, const Expr& x, const Expr& low, const Expr& high) { return where(x > low && x < high, d, constant_like(0, d)); },
+       .loop = [](const Expr& d, const Expr& x, const Expr& low,
+                  const Expr& high) { return where(x > low && x < high, d, constant_like(0, d)); },
        .grad = [](const GradCall& g) -> Syms { return {backward(g, "hardtanh_grad", g.dout(), 1)}; },
        .saves = {bits({1}), 0},
        .flags = kHidden,
        .dtypes = floats});
-  add({.name = "relu6",
-       .args = "x: Tensor",
-       .doc = "min(max(x, 0), 6).",
-       .compose = [](const Call& c) -> Syms { return {c.builder()("hardtanh", c[0], 0.0, 6.0)}; }});
+  add({.name = "relu6", .args = "x: Tensor", .doc = "min(max(x, 0), 6).", .compose = [](const Call& c) -> Syms {
+         return {c.builder()("hardtanh", c[0], 0.0, 6.0)};
+       }});
   add({.name = "leaky_relu",
        .args = "input: Tensor, alpha: float = 0.2",
        .doc = "input where input > 0, else alpha * input.",
@@ -94,7 +95,8 @@ void register_piecewise(Family& add) {
   add({.name = "hardsigmoid_grad",
        .args = "dout: Tensor, input: Tensor",
        .doc = "dout / 6 where -3 < input < 3, else 0.",
-       .loop = [](const Expr& d, const Expr& x) { return where(x > -3.0 && x < 3.0, d * (1.0 / 6.0), constant_like(0, d)); },
+       .loop = [](const Expr& d,
+                  const Expr& x) { return where(x > -3.0 && x < 3.0, d * (1.0 / 6.0), constant_like(0, d)); },
        .grad = [](const GradCall& g) -> Syms { return {backward(g, "hardsigmoid_grad", g.dout(), 1)}; },
        .saves = {bits({1}), 0},
        .flags = kHidden,
@@ -102,7 +104,8 @@ void register_piecewise(Family& add) {
   add({.name = "hardswish",
        .args = "input: Tensor",
        .doc = "input * min(max(input + 3, 0), 6) / 6.",
-       .loop = [](const Expr& x) { return x * min(max(x + 3.0, constant_like(0, x)), constant_like(6, x)) * (1.0 / 6.0); },
+       .loop =
+           [](const Expr& x) { return x * min(max(x + 3.0, constant_like(0, x)), constant_like(6, x)) * (1.0 / 6.0); },
        .grad = [](const GradCall& g) -> Syms { return {backward(g, "hardswish_grad", g.dout())}; },
        .saves = input_only,
        .dtypes = floats,
@@ -114,10 +117,12 @@ void register_piecewise(Family& add) {
            [](const Expr& d, const Expr& x) {
              return where(x < 3.0, where(x > -3.0, d * (x * (1.0 / 3.0) + 0.5), constant_like(0, d)), d);
            },
-       .grad = [](const GradCall& g) { return second(g, "hardswish_grad",
-                                 [](Builder& b, const Sym& x, const GradCall&) {
-                                   return b("where", b("less", b("abs", x), 3.0), 1.0 / 3.0, zeros_like(b, x));
-                                 }); },
+       .grad =
+           [](const GradCall& g) {
+             return second(g, "hardswish_grad", [](Builder& b, const Sym& x, const GradCall&) {
+               return b("where", b("less", b("abs", x), 3.0), 1.0 / 3.0, zeros_like(b, x));
+             });
+           },
        .saves = both,
        .flags = kHidden,
        .dtypes = floats});
@@ -158,7 +163,8 @@ void register_piecewise(Family& add) {
   add({.name = "shrink_grad",
        .args = "dout: Tensor, input: Tensor, lambd: float",
        .doc = "dout where |input| > lambd, else 0.",
-       .loop = [](const Expr& d, const Expr& x, const Expr& lambd) { return where(abs(x) <= lambd, constant_like(0, d), d); },
+       .loop = [](const Expr& d, const Expr& x,
+                  const Expr& lambd) { return where(abs(x) <= lambd, constant_like(0, d), d); },
        .grad = [](const GradCall& g) -> Syms { return {backward(g, "shrink_grad", g.dout(), 1)}; },
        .saves = {bits({1}), 0},
        .flags = kHidden,
@@ -182,7 +188,8 @@ void register_piecewise(Family& add) {
        .compose = [](const Call& c) -> Syms {
          const Shape& shape = c.shape(0);
          const int64_t count = num_elements(c.shape(1)), channels = shape.size() > 1 ? shape[1] : 1;
-         MOREL_CHECK(count == 1 || count == channels, Value, "For 'Prelu', 'weight' must have 1 element or one for each of the ", channels,
+         MOREL_CHECK(count == 1 || count == channels, Value,
+                     "For 'Prelu', 'weight' must have 1 element or one for each of the ", channels,
                      " channels, but got ", to_string(c.value(1)));
          Ints wide(shape.size(), 1);
          if (shape.size() > 1) wide[1] = count;
@@ -196,8 +203,10 @@ void register_exponential(Family& add) {
   add({.name = "exponential_unit",
        .args = "input: Tensor, scale: float, outer: float, inner: float",
        .doc = "scale * input where input > 0, else outer * (exp(inner * input) - 1).",
-       .loop = [](const Expr& x, const Expr& scale, const Expr& outer,
-                  const Expr& inner) { return where(x > 0.0, scale * x, outer * expm1(inner * min(x, constant_like(0, x)))); },
+       .loop =
+           [](const Expr& x, const Expr& scale, const Expr& outer, const Expr& inner) {
+             return where(x > 0.0, scale * x, outer * expm1(inner * min(x, constant_like(0, x))));
+           },
        .grad = [](const GradCall& g) -> Syms { return {backward(g, "exponential_unit_grad", g.dout())}; },
        .saves = input_only,
        .flags = kHidden,
@@ -209,12 +218,14 @@ void register_exponential(Family& add) {
            [](const Expr& d, const Expr& x, const Expr& scale, const Expr& outer, const Expr& inner) {
              return d * where(x > 0.0, scale, outer * inner * exp(inner * min(x, constant_like(0, x))));
            },
-       .grad = [](const GradCall& g) { return second(g, "exponential_unit_grad",
-                                 [](Builder& b, const Sym& x, const GradCall& g) {
-                                   const double outer = g.number("outer"), inner = g.number("inner");
-                                   const Sym slope = b("exp", b("minimum", x, 0.0) * inner) * (outer * inner * inner);
-                                   return b("where", b("greater", x, 0.0), 0.0, slope);
-                                 }); },
+       .grad =
+           [](const GradCall& g) {
+             return second(g, "exponential_unit_grad", [](Builder& b, const Sym& x, const GradCall& g) {
+               const double outer = g.number("outer"), inner = g.number("inner");
+               const Sym slope = b("exp", b("minimum", x, 0.0) * inner) * (outer * inner * inner);
+               return b("where", b("greater", x, 0.0), 0.0, slope);
+             });
+           },
        .saves = both,
        .flags = kHidden,
        .dtypes = floats});
@@ -225,7 +236,8 @@ void register_exponential(Family& add) {
        .onnx = {"Elu", 6, "alpha=alpha"}});
   add({.name = "selu",
        .args = "input_x: Tensor",
-       .doc = "scale * elu(input_x) with the constants that keep mean 0 and variance 1 (Klambauer et al. 2017, equation 2).",
+       .doc = "scale * elu(input_x) with the constants that keep mean 0 and variance 1 (Klambauer et al. 2017, "
+              "equation 2).",
        .compose = [](const Call& c) -> Syms {
          constexpr double alpha = 1.6732632423543772, scale = 1.0507009873554805;
          return {c.builder()("exponential_unit", c[0], scale, scale * alpha, 1.0)};
@@ -263,11 +275,13 @@ void register_gelu(Family& add) {
            [](const Expr& d, const Expr& x) {
              return d * (0.5 * (1.0 + erf(x * inv_sqrt_2)) + x * inv_sqrt_2pi * exp(-0.5 * x * x));
            },
-       .grad = [](const GradCall& g) { return second(g, "gelu_erf_grad",
-                                 [](Builder& b, const Sym& x, const GradCall&) {
-                                   const Sym square = x * x;
-                                   return inv_sqrt_2pi * b("exp", square * -0.5) * (2.0 - square);
-                                 }); },
+       .grad =
+           [](const GradCall& g) {
+             return second(g, "gelu_erf_grad", [](Builder& b, const Sym& x, const GradCall&) {
+               const Sym square = x * x;
+               return inv_sqrt_2pi * b("exp", square * -0.5) * (2.0 - square);
+             });
+           },
        .saves = both,
        .flags = kHidden,
        .dtypes = floats});
@@ -288,29 +302,32 @@ void register_gelu(Family& add) {
              const Expr t = gelu_tanh_of(x);
              return d * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * gelu_scale * (1.0 + 3.0 * gelu_cubic * x * x));
            },
-       .grad = [](const GradCall& g) { return second(g, "gelu_tanh_grad",
-                                 [](Builder& b, const Sym& x, const GradCall&) {
-                                   const Sym square = x * x;
-                                   const Sym t = b("tanh", gelu_scale * x * (1.0 + gelu_cubic * square));
-                                   const Sym u1 = gelu_scale * (1.0 + 3.0 * gelu_cubic * square);
-                                   const Sym sech = 1.0 - t * t;
-                                   return sech * (u1 + x * (3.0 * gelu_cubic * gelu_scale) * x - x * t * u1 * u1);
-                                 }); },
+       .grad =
+           [](const GradCall& g) {
+             return second(g, "gelu_tanh_grad", [](Builder& b, const Sym& x, const GradCall&) {
+               const Sym square = x * x;
+               const Sym t = b("tanh", gelu_scale * x * (1.0 + gelu_cubic * square));
+               const Sym u1 = gelu_scale * (1.0 + 3.0 * gelu_cubic * square);
+               const Sym sech = 1.0 - t * t;
+               return sech * (u1 + x * (3.0 * gelu_cubic * gelu_scale) * x - x * t * u1 * u1);
+             });
+           },
        .saves = both,
        .flags = kHidden,
        .dtypes = floats});
   add({.name = "gelu",
        .args = "input: Tensor, approximate: str = 'none'",
-       .doc = "input * P(X <= input) of a standard normal X; approximate 'tanh' is cheaper and differs by less than 1e-3.",
+       .doc =
+           "input * P(X <= input) of a standard normal X; approximate 'tanh' is cheaper and differs by less than 1e-3.",
        .compose = [](const Call& c) -> Syms {
          const std::string& how = c.str("approximate");
-         MOREL_CHECK(how == "none" || how == "tanh", Value, "For 'GeLU', 'approximate' must be 'none' or 'tanh', but got '", how, "'");
+         MOREL_CHECK(how == "none" || how == "tanh", Value,
+                     "For 'GeLU', 'approximate' must be 'none' or 'tanh', but got '", how, "'");
          return {how == "none" ? c.builder()("gelu_erf", c[0]) : c.builder()("gelu_tanh", c[0])};
        }});
-  add({.name = "fast_gelu",
-       .args = "x: Tensor",
-       .doc = "x * sigmoid(1.702 x).",
-       .compose = [](const Call& c) -> Syms { return {c[0] * c.builder()("sigmoid", c[0] * 1.702)}; }});
+  add({.name = "fast_gelu", .args = "x: Tensor", .doc = "x * sigmoid(1.702 x).", .compose = [](const Call& c) -> Syms {
+         return {c[0] * c.builder()("sigmoid", c[0] * 1.702)};
+       }});
 }
 
 // exp(x) (exp(x) + 2) / (exp(x) (exp(x) + 2) + 2), which is tanh(log(1 + exp(x))).
@@ -336,11 +353,13 @@ void register_smooth(Family& add) {
              const Expr s = sigmoid(x);
              return d * (s * (1.0 + x * (1.0 - s)));
            },
-       .grad = [](const GradCall& g) { return second(g, "silu_grad",
-                                 [](Builder& b, const Sym& x, const GradCall&) {
-                                   const Sym s = b("sigmoid", x);
-                                   return s * (1.0 - s) * (2.0 + x * (1.0 - 2.0 * s));
-                                 }); },
+       .grad =
+           [](const GradCall& g) {
+             return second(g, "silu_grad", [](Builder& b, const Sym& x, const GradCall&) {
+               const Sym s = b("sigmoid", x);
+               return s * (1.0 - s) * (2.0 + x * (1.0 - 2.0 * s));
+             });
+           },
        .saves = both,
        .flags = kHidden,
        .dtypes = floats});
@@ -360,11 +379,13 @@ void register_smooth(Family& add) {
              const Expr t = tanh_softplus(x);
              return d * (t + x * (1.0 - t * t) * sigmoid(x));
            },
-       .grad = [](const GradCall& g) { return second(g, "mish_grad",
-                                 [](Builder& b, const Sym& x, const GradCall&) {
-                                   const Sym s = b("sigmoid", x), t = b("tanh", b("softplus", x)), sech = 1.0 - t * t;
-                                   return sech * s * (2.0 + x * (1.0 - s) - 2.0 * x * t * s);
-                                 }); },
+       .grad =
+           [](const GradCall& g) {
+             return second(g, "mish_grad", [](Builder& b, const Sym& x, const GradCall&) {
+               const Sym s = b("sigmoid", x), t = b("tanh", b("softplus", x)), sech = 1.0 - t * t;
+               return sech * s * (2.0 + x * (1.0 - s) - 2.0 * x * t * s);
+             });
+           },
        .saves = both,
        .flags = kHidden,
        .dtypes = floats});
@@ -388,11 +409,13 @@ void register_smooth(Family& add) {
              const Expr scaled = x * beta;
              return where(scaled > threshold, d, d * sigmoid(scaled));
            },
-       .grad = [](const GradCall& g) { return second(g, "softplus_grad",
-                                 [](Builder& b, const Sym& x, const GradCall& g) {
-                                   const Sym scaled = x * g.number("beta"), s = b("sigmoid", scaled);
-                                   return b("where", b("greater", scaled, g.number("threshold")), 0.0, s * (1.0 - s) * g.number("beta"));
-                                 }); },
+       .grad =
+           [](const GradCall& g) {
+             return second(g, "softplus_grad", [](Builder& b, const Sym& x, const GradCall& g) {
+               const Sym scaled = x * g.number("beta"), s = b("sigmoid", scaled);
+               return b("where", b("greater", scaled, g.number("threshold")), 0.0, s * (1.0 - s) * g.number("beta"));
+             });
+           },
        .saves = both,
        .flags = kHidden,
        .dtypes = floats});
@@ -412,11 +435,13 @@ void register_smooth(Family& add) {
              const Expr scale = 1.0 + abs(x);
              return d / (scale * scale);
            },
-       .grad = [](const GradCall& g) { return second(g, "softsign_grad",
-                                 [](Builder& b, const Sym& x, const GradCall&) {
-                                   const Sym scale = b("abs", x) + 1.0;
-                                   return b("sign", x) * -2.0 / (scale * scale * scale);
-                                 }); },
+       .grad =
+           [](const GradCall& g) {
+             return second(g, "softsign_grad", [](Builder& b, const Sym& x, const GradCall&) {
+               const Sym scale = b("abs", x) + 1.0;
+               return b("sign", x) * -2.0 / (scale * scale * scale);
+             });
+           },
        .saves = both,
        .flags = kHidden,
        .dtypes = floats});
@@ -431,11 +456,13 @@ void register_smooth(Family& add) {
        .args = "dout: Tensor, input: Tensor",
        .doc = "dout * sigmoid(-input).",
        .loop = [](const Expr& d, const Expr& x) { return d / (1.0 + exp(x)); },
-       .grad = [](const GradCall& g) { return second(g, "logsigmoid_grad",
-                                 [](Builder& b, const Sym& x, const GradCall&) {
-                                   const Sym s = b("sigmoid", x);
-                                   return s * (s - 1.0);
-                                 }); },
+       .grad =
+           [](const GradCall& g) {
+             return second(g, "logsigmoid_grad", [](Builder& b, const Sym& x, const GradCall&) {
+               const Sym s = b("sigmoid", x);
+               return s * (s - 1.0);
+             });
+           },
        .saves = both,
        .flags = kHidden,
        .dtypes = floats});
@@ -460,7 +487,8 @@ void register_smooth(Family& add) {
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
          const int64_t axis = c.axis("axis", c.rank(0)), n = c.rank(0) ? c.shape(0)[static_cast<size_t>(axis)] : 1;
-         MOREL_CHECK(n % 2 == 0, Value, "For 'Glu', axis ", axis, " of ", to_string(c.value(0)), " must have an even length, but got ", n);
+         MOREL_CHECK(n % 2 == 0, Value, "For 'Glu', axis ", axis, " of ", to_string(c.value(0)),
+                     " must have an even length, but got ", n);
          const Sym halves = b("split", c[0], n / 2, axis);
          return {b("glu_loop", halves.item(0), halves.item(1))};
        }});
@@ -513,7 +541,9 @@ void register_softmax(Family& add) {
              const int64_t out = rows.output(dtype);
              rows.store(out, x - largest - log(rows.sum(exp(x - largest))));
            },
-       .grad = [](const GradCall& g) -> Syms { return {g.builder()("log_softmax_grad", g.dout(), g.out(), g["axis"])}; },
+       .grad = [](const GradCall& g) -> Syms {
+         return {g.builder()("log_softmax_grad", g.dout(), g.out(), g["axis"])};
+       },
        .saves = output_only,
        .dtypes = floats,
        .onnx = {"LogSoftmax", 13, "axis=axis"}});
@@ -529,7 +559,8 @@ void register_softmax(Family& add) {
        .grad = [](const GradCall& g) -> Syms {
          Builder& b = g.builder();
          const Sym v = g.dout(), weighted = v * b("exp", g[1]);
-         return {v - b("sum", weighted, g["axis"], true), g.needs(1) ? -(weighted * b("sum", g[0], g["axis"], true)) : Sym()};
+         return {v - b("sum", weighted, g["axis"], true),
+                 g.needs(1) ? -(weighted * b("sum", g[0], g["axis"], true)) : Sym()};
        },
        .saves = both,
        .flags = kHidden,

@@ -22,8 +22,8 @@ Types infer_concat(const ArgView& call) {
     const Shape& shape = shape_of(parts[i]);
     bool same = shape.size() == first.size();
     for (size_t k = 0; k < shape.size() && same; ++k) same = k == axis || shape[k] == first[k];
-    MOREL_CHECK(same, Value, "For '", display_name(op), "', all tensors must agree but along axis ", axis, "; tensor 0 is ", to_string(parts[0]),
-                ", tensor ", i, " is ", to_string(parts[i]));
+    MOREL_CHECK(same, Value, "For '", display_name(op), "', all tensors must agree but along axis ", axis,
+                "; tensor 0 is ", to_string(parts[0]), ", tensor ", i, " is ", to_string(parts[i]));
     out.shape[axis] += shape[axis];
     out.dtype = promote(out.dtype, dtype_of_value(parts[i]));
   }
@@ -62,8 +62,8 @@ void register_joins(Family& add) {
          shape.insert(shape.begin() + axis, 1);
          Syms wide;
          for (size_t i = 0; i < parts.size(); ++i) {
-           MOREL_CHECK(shape_of(parts[i]) == first, Value, "For 'Stack', all tensors must have one shape; tensor 0 is ", to_string(parts[0]),
-                       ", tensor ", i, " is ", to_string(parts[i]));
+           MOREL_CHECK(shape_of(parts[i]) == first, Value, "For 'Stack', all tensors must have one shape; tensor 0 is ",
+                       to_string(parts[0]), ", tensor ", i, " is ", to_string(parts[i]));
            wide.push_back(b("reshape", Sym(b, parts[i]), shape));
          }
          return {b("concat", wide, axis)};
@@ -76,10 +76,11 @@ void register_reordering(Family& add) {
   add({.name = "flip",
        .args = "input: Tensor, dims: int|int[]",
        .doc = "Elements in opposite order along dims.",
-       .infer = [](const ArgView& call) {
-         normalize_axes(call.op(), "dims", call.value(1), call.rank(0));  // for its checks
-         return infer_like_first(call);
-       },
+       .infer =
+           [](const ArgView& call) {
+             normalize_axes(call.op(), "dims", call.value(1), call.rank(0));  // for its checks
+             return infer_like_first(call);
+           },
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("flip", g.dout(), g[1])}; }});
   add({.name = "roll_axes",
@@ -95,29 +96,36 @@ void register_reordering(Family& add) {
        .flags = kHidden});
   add({.name = "roll",
        .args = "input: Tensor, shifts: int|int[], dims: int|int[]? = None",
-       .doc = "Elements moved on by shifts[i] places along dims[i]; what leaves at the end comes in at the front. Without dims the input is "
+       .doc = "Elements moved on by shifts[i] places along dims[i]; what leaves at the end comes in at the front. "
+              "Without dims the input is "
               "taken as one axis.",
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
-         const auto ints = [&](const char* name) { return c.value(name).tag() == Value::Tag::Int ? Ints{c.integer(name)} : c.ints(name); };
+         const auto ints = [&](const char* name) {
+           return c.value(name).tag() == Value::Tag::Int ? Ints{c.integer(name)} : c.ints(name);
+         };
          const Ints shifts = ints("shifts");
          if (!c.has("dims")) {
            MOREL_CHECK(shifts.size() == 1, Value, "For 'Roll', 'dims' must be given for more than one shift");
            return {b("reshape", b("roll_axes", b("reshape", c[0], Ints{-1}), shifts, Ints{0}), Ints(c.shape(0)))};
          }
          Ints dims = ints("dims");
-         MOREL_CHECK(dims.size() == shifts.size(), Value, "For 'Roll', 'shifts' and 'dims' must have as many entries, but got ", shifts.size(),
-                     " and ", dims.size());
+         MOREL_CHECK(dims.size() == shifts.size(), Value,
+                     "For 'Roll', 'shifts' and 'dims' must have as many entries, but got ", shifts.size(), " and ",
+                     dims.size());
          for (int64_t& axis : dims) axis = normalize_axis(c.op(), "dims", axis, c.rank(0));
          return {b("roll_axes", c[0], shifts, dims)};
        }});
   for (const bool lower : {true, false}) {
     OpDef op{.name = lower ? "tril" : "triu", .args = "input: Tensor, diagonal: int = 0"};
-    op.doc = lower ? "The matrices of the last two axes with zeros above the diagonal `diagonal` places right of the main one."
-                   : "The matrices of the last two axes with zeros below the diagonal `diagonal` places right of the main one.";
+    op.doc =
+        lower
+            ? "The matrices of the last two axes with zeros above the diagonal `diagonal` places right of the main one."
+            : "The matrices of the last two axes with zeros below the diagonal `diagonal` places right of the main "
+              "one.";
     op.infer = [](const ArgView& call) {
-      MOREL_CHECK(call.rank(0) >= 2, Value, "For '", display_name(call.op()), "', the input must have at least 2 dimensions, but got ",
-                  to_string(call.value(0)));
+      MOREL_CHECK(call.rank(0) >= 2, Value, "For '", display_name(call.op()),
+                  "', the input must have at least 2 dimensions, but got ", to_string(call.value(0)));
       return infer_like_first(call);
     };
     op.kernel = true;
@@ -138,22 +146,25 @@ Syms pad(const Call& c) {
   MOREL_CHECK(mode == "constant" || !c.has("value"), Value, "For 'Pad', 'value' goes with mode 'constant' alone");
   const Ints& padding = c.ints("padding");
   const size_t rank = c.shape(0).size();
-  MOREL_CHECK(padding.size() % 2 == 0 && padding.size() / 2 <= rank, Value, "For 'Pad', 'padding' must have two entries for each padded axis, at most ",
-              2 * rank, ", but got ", padding.size());
+  MOREL_CHECK(padding.size() % 2 == 0 && padding.size() / 2 <= rank, Value,
+              "For 'Pad', 'padding' must have two entries for each padded axis, at most ", 2 * rank, ", but got ",
+              padding.size());
   Ints before(rank, 0), after(rank, 0);  // the pairs speak of the last axis first
-  for (size_t i = 0; i < padding.size() / 2; ++i) before[rank - 1 - i] = padding[2 * i], after[rank - 1 - i] = padding[2 * i + 1];
+  for (size_t i = 0; i < padding.size() / 2; ++i)
+    before[rank - 1 - i] = padding[2 * i], after[rank - 1 - i] = padding[2 * i + 1];
   return {b("pad_axes", c[0], before, after, mode, c.has("value") ? c["value"] : Sym(b, 0.0))};
 }
 
 Types infer_pad(const ArgView& call) {
   Type out{call.tensor_dtype(0), call.shape(0)};
   const Ints &before = call.ints("before"), &after = call.ints("after");
-  MOREL_CHECK(before.size() == out.shape.size() && after.size() == out.shape.size(), Value, "For 'PadAxes', 'before' and 'after' must have ",
-              out.shape.size(), " entries, but got ", before.size(), " and ", after.size());
+  MOREL_CHECK(before.size() == out.shape.size() && after.size() == out.shape.size(), Value,
+              "For 'PadAxes', 'before' and 'after' must have ", out.shape.size(), " entries, but got ", before.size(),
+              " and ", after.size());
   for (size_t i = 0; i < out.shape.size(); ++i) {
     out.shape[i] += before[i] + after[i];
-    MOREL_CHECK(out.shape[i] >= 0, Value, "For 'Pad', pads of ", before[i], " and ", after[i], " leave nothing of axis ", i, " of ",
-                to_string(call.value(0)));
+    MOREL_CHECK(out.shape[i] >= 0, Value, "For 'Pad', pads of ", before[i], " and ", after[i],
+                " leave nothing of axis ", i, " of ", to_string(call.value(0)));
   }
   return {std::move(out)};
 }
@@ -166,7 +177,8 @@ Types infer_to_shape(const ArgView& call) {
 void register_padding(Family& add) {
   add({.name = "pad",
        .args = "input_x: Tensor, padding: int[], mode: str = 'constant', value: number? = None",
-       .doc = "Elements added at both ends of the last axes: pairs of numbers for the last axis, the one before it, ... Negative ones cut off.",
+       .doc = "Elements added at both ends of the last axes: pairs of numbers for the last axis, the one before it, "
+              "... Negative ones cut off.",
        .compose = pad,
        .onnx = {"Pad", 13, ""}});
   add({.name = "pad_axes",
@@ -212,14 +224,17 @@ void register_copies(Family& add) {
   add({.name = "convert_dtype",
        .args = "input: Tensor, dtype: dtype",
        .doc = "input converted to dtype.",
-       .infer = [](const ArgView& call) -> Types { return {Type{call.dtype("dtype"), call.shape(0)}}; },
+       .infer = [](const ArgView& call) -> Types {
+         return {Type{call.dtype("dtype"), call.shape(0)}};
+       },
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("cast", g.dout(), g.tensor_dtype(0))}; },
        .flags = kHidden,
        .onnx = {"Cast", 13, "to=dtype"}});
   add({.name = "cast",
        .args = "input: Tensor, dtype: dtype",
-       .doc = "input converted to dtype; input itself where it has that dtype. Floats are truncated to integers, complex numbers lose their "
+       .doc = "input converted to dtype; input itself where it has that dtype. Floats are truncated to integers, "
+              "complex numbers lose their "
               "imaginary part.",
        .compose = [](const Call& c) -> Syms {
          return {c.tensor_dtype(0) == c.dtype("dtype") ? c[0] : c.builder()("convert_dtype", c[0], c["dtype"])};
@@ -239,7 +254,8 @@ void register_copies(Family& add) {
        .grad = [](const GradCall& g) -> Syms {
          Builder& b = g.builder();
          Syms out(2);
-         if (g.needs(0)) out[0] = b("as_strided_scatter", g.dout(), b("zeros", g[2], g.out_type().dtype), g[2], g[3], g[4]);
+         if (g.needs(0))
+           out[0] = b("as_strided_scatter", g.dout(), b("zeros", g[2], g.out_type().dtype), g[2], g[3], g[4]);
          if (g.needs(1)) out[1] = b("as_strided", g.dout(), g[2], g[3], g[4]);
          return out;
        }});
@@ -247,12 +263,14 @@ void register_copies(Family& add) {
        .args = "input: Tensor, src: Tensor",
        .doc = "Overwrites input with src, converted and broadcast.",
        .infer = [](const ArgView& call) -> Types {
-         MOREL_CHECK(broadcast_shapes(call.op(), call.shape(0), call.shape(1)) == call.shape(0), Value, "For 'Copy_', ", to_string(call.value(1)),
-                     " cannot be copied into ", to_string(call.value(0)));
+         MOREL_CHECK(broadcast_shapes(call.op(), call.shape(0), call.shape(1)) == call.shape(0), Value, "For 'Copy_', ",
+                     to_string(call.value(1)), " cannot be copied into ", to_string(call.value(0)));
          return {};
        },
        .kernel = true,
-       .grad = [](const GradCall& g) -> Syms { return {Sym(), g.dout()}; },
+       .grad = [](const GradCall& g) -> Syms {
+         return {Sym(), g.dout()};
+       },
        .flags = kInPlace | kBroadcast});
   add({.name = "fill_",
        .args = "input: Tensor, value: number",

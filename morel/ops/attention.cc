@@ -9,13 +9,15 @@ namespace {
 // query [B, H, S, D], key [B, G, T, D], value [B, G, T, E]; H is a multiple of G.
 void check_attention(const ArgView& c) {
   const Shape &q = c.shape(0), &k = c.shape(1), &v = c.shape(2);
-  const bool fits = q.size() == 4 && k.size() == 4 && v.size() == 4 && q[0] == k[0] && k[0] == v[0] && k[1] == v[1] && k[2] == v[2] &&
-                    q[3] == k[3] && k[1] > 0 && q[1] % k[1] == 0;
-  MOREL_CHECK(fits, Value, "For '", display_name(c.op()), "', query [B, H, S, D], key [B, G, T, D] and value [B, G, T, E] do not fit: ",
-              to_string(q), ", ", to_string(k), ", ", to_string(v));
+  const bool fits = q.size() == 4 && k.size() == 4 && v.size() == 4 && q[0] == k[0] && k[0] == v[0] && k[1] == v[1] &&
+                    k[2] == v[2] && q[3] == k[3] && k[1] > 0 && q[1] % k[1] == 0;
+  MOREL_CHECK(fits, Value, "For '", display_name(c.op()),
+              "', query [B, H, S, D], key [B, G, T, D] and value [B, G, T, E] do not fit: ", to_string(q), ", ",
+              to_string(k), ", ", to_string(v));
   for (size_t i = 1; i < 3; ++i)
-    MOREL_CHECK(c.tensor_dtype(i) == c.tensor_dtype(0), Type, "For '", display_name(c.op()), "', query, key and value must have one dtype, but got ",
-                to_string(type_of(c.value(0))), ", ", to_string(type_of(c.value(1))), ", ", to_string(type_of(c.value(2))));
+    MOREL_CHECK(c.tensor_dtype(i) == c.tensor_dtype(0), Type, "For '", display_name(c.op()),
+                "', query, key and value must have one dtype, but got ", to_string(type_of(c.value(0))), ", ",
+                to_string(type_of(c.value(1))), ", ", to_string(type_of(c.value(2))));
   const Value& mask = c.value("attn_mask");
   if (!mask.is_none()) broadcast_shapes(c.op(), {q[0], q[1], q[2], k[2]}, shape_of(mask));
 }
@@ -77,14 +79,16 @@ void register_attention(Registry& registry) {
        },
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms {
-         const Sym grads = g.builder()("attention_grad", g[0], g[1], g[2], g[3], g[4], g[5], g.out(0), g.out(1), g.dout());
+         const Sym grads =
+             g.builder()("attention_grad", g[0], g[1], g[2], g[3], g[4], g[5], g.out(0), g.out(1), g.dout());
          return {grads.item(0), grads.item(1), grads.item(2)};
        },
        .saves = {bits({0, 1, 2, 3}), bits({0, 1})},
        .flags = kHidden,
        .dtypes = floats});
   add({.name = "attention_grad",
-       .args = "query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor?, scale: float, is_causal: bool, out: Tensor, logsumexp: Tensor, "
+       .args = "query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor?, scale: float, is_causal: bool, out: "
+               "Tensor, logsumexp: Tensor, "
                "dout: Tensor",
        .doc = "Gradients of attention at query, key and value.",
        .infer = [](const ArgView& c) -> Types {
@@ -95,16 +99,20 @@ void register_attention(Registry& registry) {
        .flags = kHidden,
        .dtypes = floats});
   add({.name = "scaled_dot_product_attention",
-       .args = "query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor? = None, dropout_p: float = 0.0, is_causal: bool = False, *, "
+       .args = "query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor? = None, dropout_p: float = 0.0, "
+               "is_causal: bool = False, *, "
                "scale: float? = None, enable_gqa: bool = False, rng: rng",
-       .doc = "softmax(query @ key^T * scale + attn_mask) @ value. query [..., H, S, D], key [..., G, T, D], value [..., G, T, E]; attn_mask "
+       .doc = "softmax(query @ key^T * scale + attn_mask) @ value. query [..., H, S, D], key [..., G, T, D], value "
+              "[..., G, T, E]; attn_mask "
               "is boolean (True: seen) or added to the scores; scale is 1 / sqrt(D) by default.",
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
          Sym q = c[0], k = c[1], v = c[2], mask = c[3];
          MOREL_CHECK(q.rank() >= 2 && k.rank() == q.rank() && v.rank() == q.rank(), Value,
-                     "For 'ScaledDotProductAttention', query, key and value must have the same number (at least 2) of dimensions");
-         MOREL_CHECK(!mask || !c.flag("is_causal"), Value, "For 'ScaledDotProductAttention', 'attn_mask' and 'is_causal' exclude each other");
+                     "For 'ScaledDotProductAttention', query, key and value must have the same number (at least 2) of "
+                     "dimensions");
+         MOREL_CHECK(!mask || !c.flag("is_causal"), Value,
+                     "For 'ScaledDotProductAttention', 'attn_mask' and 'is_causal' exclude each other");
          const Shape lead(q.shape().begin(), q.shape().end() - 2);
          const auto as_four = [&](const Sym& x) {
            if (x.rank() == 4) return x;
@@ -113,8 +121,8 @@ void register_attention(Registry& registry) {
          };
          const int64_t rank = q.rank();
          q = as_four(q), k = as_four(k), v = as_four(v);
-         MOREL_CHECK(c.flag("enable_gqa") || q.dim(1) == k.dim(1), Value, "For 'ScaledDotProductAttention', query has ", q.dim(1),
-                     " heads and key ", k.dim(1), "; set enable_gqa to share key heads among query heads");
+         MOREL_CHECK(c.flag("enable_gqa") || q.dim(1) == k.dim(1), Value, "For 'ScaledDotProductAttention', query has ",
+                     q.dim(1), " heads and key ", k.dim(1), "; set enable_gqa to share key heads among query heads");
          const double scale = c.has("scale") ? c.number("scale") : 1.0 / std::sqrt(static_cast<double>(q.dim(-1)));
          Sym out;
          // The fused kernel computes in float32 and drops nothing.

@@ -17,14 +17,10 @@ Shape size_of(const ArgView& call, std::string_view name) {
 // dtype of a new tensor that holds a Python number.
 DType dtype_of_number(const Value& value) {
   switch (value.tag()) {
-    case Value::Tag::Bool:
-      return DType::Bool;
-    case Value::Tag::Int:
-      return DType::Int64;
-    case Value::Tag::Complex:
-      return DType::Complex64;
-    default:
-      return DType::Float32;
+    case Value::Tag::Bool: return DType::Bool;
+    case Value::Tag::Int: return DType::Int64;
+    case Value::Tag::Complex: return DType::Complex64;
+    default: return DType::Float32;
   }
 }
 
@@ -69,12 +65,16 @@ void register_constants(Family& add) {
   add({.name = "ones_like",
        .args = "input: Tensor, *, dtype: dtype? = None",
        .doc = "Ones of the shape of input.",
-       .compose = [](const Call& c) -> Syms { return {c.builder()("ones", Ints(c.shape(0)), c.dtype_or("dtype", c.tensor_dtype(0)))}; },
+       .compose = [](const Call& c) -> Syms {
+         return {c.builder()("ones", Ints(c.shape(0)), c.dtype_or("dtype", c.tensor_dtype(0)))};
+       },
        .flags = kNoGrad});
   add({.name = "empty_like",
        .args = "input: Tensor, *, dtype: dtype? = None",
        .doc = "A new tensor of the shape of input whose elements are not set.",
-       .compose = [](const Call& c) -> Syms { return {c.builder()("empty", Ints(c.shape(0)), c.dtype_or("dtype", c.tensor_dtype(0)))}; },
+       .compose = [](const Call& c) -> Syms {
+         return {c.builder()("empty", Ints(c.shape(0)), c.dtype_or("dtype", c.tensor_dtype(0)))};
+       },
        .flags = kNoGrad});
   add({.name = "full_like",
        .args = "input: Tensor, fill_value: number, *, dtype: dtype? = None",
@@ -89,13 +89,15 @@ void register_constants(Family& add) {
 
 Types infer_arange(const ArgView& call) {
   const Value &start = call.value(0), &end = call.value(1), &step = call.value(2);
-  const bool whole = start.tag() != Value::Tag::Float && end.tag() != Value::Tag::Float && step.tag() != Value::Tag::Float;
+  const bool whole =
+      start.tag() != Value::Tag::Float && end.tag() != Value::Tag::Float && step.tag() != Value::Tag::Float;
   MOREL_CHECK(step.number() != 0, Value, "For 'Arange', 'step' must not be 0");
   const double span = end.number() - start.number();
-  MOREL_CHECK(std::isfinite(span) && std::isfinite(step.number()), Value, "For 'Arange', the arguments must be finite, but got ", to_string(start),
-              ", ", to_string(end), " and ", to_string(step));
-  MOREL_CHECK(span == 0 || (span > 0) == (step.number() > 0), Value, "For 'Arange', a 'step' of ", to_string(step), " does not lead from ",
-              to_string(start), " to ", to_string(end));
+  MOREL_CHECK(std::isfinite(span) && std::isfinite(step.number()), Value,
+              "For 'Arange', the arguments must be finite, but got ", to_string(start), ", ", to_string(end), " and ",
+              to_string(step));
+  MOREL_CHECK(span == 0 || (span > 0) == (step.number() > 0), Value, "For 'Arange', a 'step' of ", to_string(step),
+              " does not lead from ", to_string(start), " to ", to_string(end));
   int64_t count;
   if (whole) {
     const int64_t distance = end.integer() - start.integer(), by = step.integer();
@@ -115,7 +117,8 @@ void register_ranges(Family& add) {
        .flags = kNoGrad | kHidden});
   add({.name = "arange",
        .args = "start: number = 0, end: number? = None, step: number = 1, dtype: dtype? = None",
-       .doc = "start, start + step, ... up to but without end; with a single number from 0 up to it. int64 of integers, else float32.",
+       .doc = "start, start + step, ... up to but without end; with a single number from 0 up to it. int64 of "
+              "integers, else float32.",
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
          if (!c.has("end")) return {b("arange_from", 0, c["start"], c["step"], c["dtype"])};
@@ -127,7 +130,8 @@ void register_ranges(Family& add) {
        .args = "start: number, end: number, steps: int, dtype: dtype? = None",
        .doc = "`steps` evenly spaced numbers from start to end, both included.",
        .infer = [](const ArgView& call) -> Types {
-         MOREL_CHECK(call.integer("steps") >= 0, Value, "For 'Linspace', 'steps' must not be negative, but got ", call.integer("steps"));
+         MOREL_CHECK(call.integer("steps") >= 0, Value, "For 'Linspace', 'steps' must not be negative, but got ",
+                     call.integer("steps"));
          return {Type{call.dtype_or("dtype", DType::Float32), Shape{call.integer("steps")}}};
        },
        .kernel = true,
@@ -147,7 +151,8 @@ void register_ranges(Family& add) {
        .doc = "A matrix of n rows and m columns (n without m) with ones on the main diagonal.",
        .infer = [](const ArgView& call) -> Types {
          const int64_t rows = call.integer("n"), columns = call.integer_or("m", rows);
-         MOREL_CHECK(rows >= 0 && columns >= 0, Value, "For 'Eye', 'n' and 'm' must not be negative, but got ", rows, " and ", columns);
+         MOREL_CHECK(rows >= 0 && columns >= 0, Value, "For 'Eye', 'n' and 'm' must not be negative, but got ", rows,
+                     " and ", columns);
          return {Type{call.dtype_or("dtype", DType::Float32), Shape{rows, columns}}};
        },
        .kernel = true,
@@ -194,26 +199,31 @@ Syms diag_embed(const Call& c) {
 void register_from_tensors(Family& add) {
   add({.name = "one_hot",
        .args = "indices: Tensor, depth: int, on_value: Tensor|number = 1, off_value: Tensor|number = 0, axis: int = -1",
-       .doc = "A new axis of `depth` elements: on_value at the index, off_value elsewhere; nothing is on where an index is out of range.",
+       .doc = "A new axis of `depth` elements: on_value at the index, off_value elsewhere; nothing is on where an "
+              "index is out of range.",
        .compose = one_hot,
        .onnx = {"OneHot", 11, "axis=axis"}});
   add({.name = "complex",
        .args = "input: Tensor, imag: Tensor",
        .doc = "input + i * imag.",
        .loop = [](const loops::Expr& x, const loops::Expr& y) { return loops::make_complex(x, y); },
-       .grad = [](const GradCall& g) -> Syms { return {g.builder()("real", g.dout()), g.builder()("imag", g.dout())}; },
+       .grad = [](const GradCall& g) -> Syms {
+         return {g.builder()("real", g.dout()), g.builder()("imag", g.dout())};
+       },
        .promotion = Promotion::Complex,
        .dtypes = set_of({DType::Float32, DType::Float64})});
   add({.name = "diag_embed",
        .args = "input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1",
-       .doc = "Matrices, along the new axes dim1 and dim2, with the last axis of input on the diagonal `offset` places right of the main one.",
+       .doc = "Matrices, along the new axes dim1 and dim2, with the last axis of input on the diagonal `offset` places "
+              "right of the main one.",
        .compose = diag_embed});
   add({.name = "diag",
        .args = "input: Tensor, diagonal: int = 0",
        .doc = "The matrix that has a vector on its diagonal, or the diagonal of a matrix.",
        .compose = [](const Call& c) -> Syms {
          const int64_t rank = c.rank(0);
-         MOREL_CHECK(rank == 1 || rank == 2, Value, "For 'Diag', the input must have 1 or 2 dimensions, but got ", to_string(c.value(0)));
+         MOREL_CHECK(rank == 1 || rank == 2, Value, "For 'Diag', the input must have 1 or 2 dimensions, but got ",
+                     to_string(c.value(0)));
          if (rank == 1) return {c.builder()("diag_embed", c[0], c["diagonal"])};
          return {c.builder()("clone", c.builder()("diagonal", c[0], c["diagonal"]))};
        }});

@@ -20,13 +20,17 @@ void register_arithmetic(Family& add) {
        .args = "input: Tensor|number, other: Tensor|number",
        .doc = "input + other, element by element, with broadcasting.",
        .loop = [](const Expr& x, const Expr& y) { return x.dtype() == DType::Bool ? (x || y) : x + y; },
-       .grad = [](const GradCall& g) -> Syms { return {g.dout(), g.dout()}; },
+       .grad = [](const GradCall& g) -> Syms {
+         return {g.dout(), g.dout()};
+       },
        .onnx = {"Add", 7, ""}});
   add({.name = "sub",
        .args = "input: Tensor|number, other: Tensor|number",
        .doc = "input - other, element by element, with broadcasting.",
        .loop = [](const Expr& x, const Expr& y) { return x - y; },
-       .grad = [](const GradCall& g) -> Syms { return {g.dout(), g.needs(1) ? -g.dout() : Sym()}; },
+       .grad = [](const GradCall& g) -> Syms {
+         return {g.dout(), g.needs(1) ? -g.dout() : Sym()};
+       },
        .dtypes = numbers,
        .onnx = {"Sub", 7, ""}});
   add({.name = "mul",
@@ -69,7 +73,8 @@ void register_arithmetic(Family& add) {
          Builder& b = c.builder();
          if (!c.has("rounding_mode")) return {b("true_divide", c[0], c[1])};
          const std::string& mode = c.str("rounding_mode");
-         MOREL_CHECK(mode == "floor" || mode == "trunc", Value, "For 'Div', 'rounding_mode' must be None, 'floor' or 'trunc', but got '", mode, "'");
+         MOREL_CHECK(mode == "floor" || mode == "trunc", Value,
+                     "For 'Div', 'rounding_mode' must be None, 'floor' or 'trunc', but got '", mode, "'");
          return {mode == "floor" ? b("floor_divide", c[0], c[1]) : b("trunc_divide", c[0], c[1])};
        }});
   add({.name = "floor_mod",
@@ -151,7 +156,8 @@ void register_ternary(Family& add) {
        .loop = [](const Expr& c, const Expr& x, const Expr& y) { return where(c, x, y); },
        .grad = [](const GradCall& g) -> Syms {
          Builder& b = g.builder();
-         return {Sym(), g.needs(1) ? b("where", g[0], g.dout(), 0.0) : Sym(), g.needs(2) ? b("where", g[0], 0.0, g.dout()) : Sym()};
+         return {Sym(), g.needs(1) ? b("where", g[0], g.dout(), 0.0) : Sym(),
+                 g.needs(2) ? b("where", g[0], 0.0, g.dout()) : Sym()};
        },
        .saves = {bits({0}), 0},
        .bool_args = bits({0}),
@@ -212,35 +218,53 @@ struct UnaryEntry {
 // Functions with float results: integers compute in float32.
 const UnaryEntry float_functions[] = {
     {"exp", "e to the power of input.", exp, [](Builder&, const Sym&, const Sym& y) { return y; }, output_only, "Exp"},
-    {"exp2", "2 to the power of input.", exp2, [](Builder&, const Sym&, const Sym& y) { return y * 0.6931471805599453; }, output_only, "", floats},
-    {"expm1", "exp(input) - 1, exact for small input.", expm1, [](Builder&, const Sym&, const Sym& y) { return y + 1.0; }, output_only, "", floats},
+    {"exp2", "2 to the power of input.", exp2,
+     [](Builder&, const Sym&, const Sym& y) { return y * 0.6931471805599453; }, output_only, "", floats},
+    {"expm1", "exp(input) - 1, exact for small input.", expm1,
+     [](Builder&, const Sym&, const Sym& y) { return y + 1.0; }, output_only, "", floats},
     {"log", "Natural logarithm.", log, [](Builder&, const Sym& x, const Sym&) { return 1.0 / x; }, input_only, "Log"},
-    {"log2", "Logarithm to base 2.", log2, [](Builder&, const Sym& x, const Sym&) { return 1.4426950408889634 / x; }, input_only, "", floats},
-    {"log10", "Logarithm to base 10.", log10, [](Builder&, const Sym& x, const Sym&) { return 0.4342944819032518 / x; }, input_only, "", floats},
-    {"log1p", "log(1 + input), exact for small input.", log1p, [](Builder&, const Sym& x, const Sym&) { return 1.0 / (x + 1.0); }, input_only, "",
-     floats},
+    {"log2", "Logarithm to base 2.", log2, [](Builder&, const Sym& x, const Sym&) { return 1.4426950408889634 / x; },
+     input_only, "", floats},
+    {"log10", "Logarithm to base 10.", log10, [](Builder&, const Sym& x, const Sym&) { return 0.4342944819032518 / x; },
+     input_only, "", floats},
+    {"log1p", "log(1 + input), exact for small input.", log1p,
+     [](Builder&, const Sym& x, const Sym&) { return 1.0 / (x + 1.0); }, input_only, "", floats},
     {"sqrt", "Square root.", sqrt, [](Builder&, const Sym&, const Sym& y) { return 0.5 / y; }, output_only, "Sqrt"},
-    {"rsqrt", "1 / sqrt(input).", [](const Expr& x) { return 1.0 / sqrt(x); }, [](Builder&, const Sym&, const Sym& y) { return -0.5 * (y * y * y); },
-     output_only, ""},
-    {"reciprocal", "1 / input.", [](const Expr& x) { return 1.0 / x; }, [](Builder&, const Sym&, const Sym& y) { return -(y * y); }, output_only,
-     "Reciprocal"},
-    {"sin", "Sine of an angle in radians.", sin, [](Builder& b, const Sym& x, const Sym&) { return b("cos", x); }, input_only, "Sin"},
-    {"cos", "Cosine of an angle in radians.", cos, [](Builder& b, const Sym& x, const Sym&) { return -b("sin", x); }, input_only, "Cos"},
-    {"tan", "Tangent of an angle in radians.", tan, [](Builder&, const Sym&, const Sym& y) { return y * y + 1.0; }, output_only, "Tan"},
-    {"asin", "Inverse sine, in radians.", asin, [](Builder& b, const Sym& x, const Sym&) { return b("rsqrt", 1.0 - x * x); }, input_only, "Asin"},
-    {"acos", "Inverse cosine, in radians.", acos, [](Builder& b, const Sym& x, const Sym&) { return -b("rsqrt", 1.0 - x * x); }, input_only, "Acos"},
-    {"atan", "Inverse tangent, in radians.", atan, [](Builder&, const Sym& x, const Sym&) { return 1.0 / (x * x + 1.0); }, input_only, "Atan"},
-    {"sinh", "Hyperbolic sine.", sinh, [](Builder& b, const Sym& x, const Sym&) { return b("cosh", x); }, input_only, "Sinh"},
-    {"cosh", "Hyperbolic cosine.", cosh, [](Builder& b, const Sym& x, const Sym&) { return b("sinh", x); }, input_only, "Cosh"},
-    {"tanh", "Hyperbolic tangent.", tanh, [](Builder&, const Sym&, const Sym& y) { return 1.0 - y * y; }, output_only, "Tanh"},
-    {"asinh", "Inverse hyperbolic sine.", asinh, [](Builder& b, const Sym& x, const Sym&) { return b("rsqrt", x * x + 1.0); }, input_only, "Asinh"},
-    {"acosh", "Inverse hyperbolic cosine.", acosh, [](Builder& b, const Sym& x, const Sym&) { return b("rsqrt", (x - 1.0) * (x + 1.0)); }, input_only,
-     "Acosh", floats},
-    {"atanh", "Inverse hyperbolic tangent.", atanh, [](Builder&, const Sym& x, const Sym&) { return 1.0 / (1.0 - x * x); }, input_only, "Atanh"},
+    {"rsqrt", "1 / sqrt(input).", [](const Expr& x) { return 1.0 / sqrt(x); },
+     [](Builder&, const Sym&, const Sym& y) { return -0.5 * (y * y * y); }, output_only, ""},
+    {"reciprocal", "1 / input.", [](const Expr& x) { return 1.0 / x; },
+     [](Builder&, const Sym&, const Sym& y) { return -(y * y); }, output_only, "Reciprocal"},
+    {"sin", "Sine of an angle in radians.", sin, [](Builder& b, const Sym& x, const Sym&) { return b("cos", x); },
+     input_only, "Sin"},
+    {"cos", "Cosine of an angle in radians.", cos, [](Builder& b, const Sym& x, const Sym&) { return -b("sin", x); },
+     input_only, "Cos"},
+    {"tan", "Tangent of an angle in radians.", tan, [](Builder&, const Sym&, const Sym& y) { return y * y + 1.0; },
+     output_only, "Tan"},
+    {"asin", "Inverse sine, in radians.", asin,
+     [](Builder& b, const Sym& x, const Sym&) { return b("rsqrt", 1.0 - x * x); }, input_only, "Asin"},
+    {"acos", "Inverse cosine, in radians.", acos,
+     [](Builder& b, const Sym& x, const Sym&) { return -b("rsqrt", 1.0 - x * x); }, input_only, "Acos"},
+    {"atan", "Inverse tangent, in radians.", atan,
+     [](Builder&, const Sym& x, const Sym&) { return 1.0 / (x * x + 1.0); }, input_only, "Atan"},
+    {"sinh", "Hyperbolic sine.", sinh, [](Builder& b, const Sym& x, const Sym&) { return b("cosh", x); }, input_only,
+     "Sinh"},
+    {"cosh", "Hyperbolic cosine.", cosh, [](Builder& b, const Sym& x, const Sym&) { return b("sinh", x); }, input_only,
+     "Cosh"},
+    {"tanh", "Hyperbolic tangent.", tanh, [](Builder&, const Sym&, const Sym& y) { return 1.0 - y * y; }, output_only,
+     "Tanh"},
+    {"asinh", "Inverse hyperbolic sine.", asinh,
+     [](Builder& b, const Sym& x, const Sym&) { return b("rsqrt", x * x + 1.0); }, input_only, "Asinh"},
+    {"acosh", "Inverse hyperbolic cosine.", acosh,
+     [](Builder& b, const Sym& x, const Sym&) { return b("rsqrt", (x - 1.0) * (x + 1.0)); }, input_only, "Acosh",
+     floats},
+    {"atanh", "Inverse hyperbolic tangent.", atanh,
+     [](Builder&, const Sym& x, const Sym&) { return 1.0 / (1.0 - x * x); }, input_only, "Atanh"},
     {"erf", "Error function 2/sqrt(pi) * integral of exp(-t^2) from 0 to input.", erf,
-     [](Builder& b, const Sym& x, const Sym&) { return 1.1283791670955126 * b("exp", -(x * x)); }, input_only, "Erf", floats},
+     [](Builder& b, const Sym& x, const Sym&) { return 1.1283791670955126 * b("exp", -(x * x)); }, input_only, "Erf",
+     floats},
     {"erfc", "1 - erf(input), exact where erf is near 1.", erfc,
-     [](Builder& b, const Sym& x, const Sym&) { return -1.1283791670955126 * b("exp", -(x * x)); }, input_only, "", floats},
+     [](Builder& b, const Sym& x, const Sym&) { return -1.1283791670955126 * b("exp", -(x * x)); }, input_only, "",
+     floats},
     {"sigmoid", "1 / (1 + exp(-input)).", [](const Expr& x) { return 1.0 / (1.0 + exp(-x)); },
      [](Builder&, const Sym&, const Sym& y) { return y * (1.0 - y); }, output_only, "Sigmoid"},
 };
@@ -248,8 +272,8 @@ const UnaryEntry float_functions[] = {
 // Functions that keep the dtype of their input.
 const UnaryEntry same_functions[] = {
     {"neg", "-input.", [](const Expr& x) { return -x; }, nullptr, {}, "Neg", numbers},
-    {"square", "input * input.", [](const Expr& x) { return x * x; }, [](Builder&, const Sym& x, const Sym&) { return x * 2.0; }, input_only, "",
-     numbers},
+    {"square", "input * input.", [](const Expr& x) { return x * x; },
+     [](Builder&, const Sym& x, const Sym&) { return x * 2.0; }, input_only, "", numbers},
     {"floor", "Largest integer not above input.", floor, nullptr, {}, "Floor", reals},
     {"ceil", "Smallest integer not below input.", ceil, nullptr, {}, "Ceil", reals},
     {"trunc", "Integer part of input.", trunc, nullptr, {}, "", reals},
@@ -294,17 +318,18 @@ void register_unary(Family& add) {
   add({.name = "sign",
        .args = "input: Tensor|number",
        .doc = "-1, 0 or 1 by the sign of input; NaN stays. Of complex numbers input / |input|, and 0 at 0.",
-       .loop = [](const Expr& x) {
-         if (is_complex(x.dtype())) {
-           const Expr modulus = cast(abs(x), x.dtype());
-           return where(modulus == constant_like(0, modulus), modulus, x / modulus);
-         }
-         const Expr zero = constant_like(0, x), one = constant_like(1, x);
-         const Expr positive = where(x > zero, one, zero);
-         if (info(x.dtype()).kind == DTypeKind::UInt) return positive;
-         const Expr out = where(x < zero, constant_like(-1, x), positive);
-         return is_float(x.dtype()) ? where(isnan(x), x, out) : out;
-       },
+       .loop =
+           [](const Expr& x) {
+             if (is_complex(x.dtype())) {
+               const Expr modulus = cast(abs(x), x.dtype());
+               return where(modulus == constant_like(0, modulus), modulus, x / modulus);
+             }
+             const Expr zero = constant_like(0, x), one = constant_like(1, x);
+             const Expr positive = where(x > zero, one, zero);
+             if (info(x.dtype()).kind == DTypeKind::UInt) return positive;
+             const Expr out = where(x < zero, constant_like(-1, x), positive);
+             return is_float(x.dtype()) ? where(isnan(x), x, out) : out;
+           },
        .grad = zero_grad,
        .dtypes = numbers,
        .onnx = {"Sign", 13, ""}});

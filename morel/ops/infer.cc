@@ -9,19 +9,12 @@ std::string to_string(const Type& type) { return describe(type.dtype, type.shape
 
 DType dtype_of_value(const Value& value) {
   switch (value.tag()) {
-    case Value::Tag::Tensor:
-      return value.tensor_impl()->dtype;
-    case Value::Tag::Node:
-      return static_cast<const TypedNode*>(value.node())->type(value.output()).dtype;
-    case Value::Tag::Bool:
-      return DType::Bool;
-    case Value::Tag::Int:
-      return DType::Int64;
-    case Value::Tag::Complex:
-      return DType::Complex64;
-    default:
-      MOREL_ASSERT(value.tag() == Value::Tag::Float);
-      return DType::Float32;
+    case Value::Tag::Tensor: return value.tensor_impl()->dtype;
+    case Value::Tag::Node: return static_cast<const TypedNode*>(value.node())->type(value.output()).dtype;
+    case Value::Tag::Bool: return DType::Bool;
+    case Value::Tag::Int: return DType::Int64;
+    case Value::Tag::Complex: return DType::Complex64;
+    default: MOREL_ASSERT(value.tag() == Value::Tag::Float); return DType::Float32;
   }
 }
 
@@ -41,7 +34,9 @@ size_t ArgView::index(std::string_view name) const {
   return static_cast<size_t>(idx);
 }
 
-int64_t ArgView::axis(std::string_view name, int64_t rank) const { return normalize_axis(op_, name, integer(name), rank); }
+int64_t ArgView::axis(std::string_view name, int64_t rank) const {
+  return normalize_axis(op_, name, integer(name), rank);
+}
 
 Sym GradCall::dout(size_t idx) const {
   if (!cotangents_[idx].is_none()) return Sym(builder(), cotangents_[idx]);
@@ -67,8 +62,8 @@ Shape broadcast_shapes(const OpDef& op, const Shape& a, const Shape& b) {
 
 int64_t normalize_axis(const OpDef& op, std::string_view argument, int64_t axis, int64_t rank) {
   const int64_t limit = rank > 0 ? rank : 1;
-  MOREL_CHECK(axis >= -limit && axis < limit, Value, "For '", display_name(op), "', '", argument, "' must be in [", -limit, ", ", limit,
-              ") for a tensor of ", rank, " dimensions, but got ", axis);
+  MOREL_CHECK(axis >= -limit && axis < limit, Value, "For '", display_name(op), "', '", argument, "' must be in [",
+              -limit, ", ", limit, ") for a tensor of ", rank, " dimensions, but got ", axis);
   return axis < 0 ? axis + limit : axis;
 }
 
@@ -107,8 +102,10 @@ void check_dtype(const OpDef& op, DType dtype) {
   if (contains(op.dtypes, dtype)) return;
   std::string supported;
   for (int i = 0; i < num_dtypes; ++i)
-    if (contains(op.dtypes, static_cast<DType>(i))) supported += (supported.empty() ? "" : ", ") + std::string(dtype_table[i].name);
-  raise(ErrorKind::Type, "For '", display_name(op), "', the dtype ", info(dtype).name, " is not supported; supported are ", supported);
+    if (contains(op.dtypes, static_cast<DType>(i)))
+      supported += (supported.empty() ? "" : ", ") + std::string(dtype_table[i].name);
+  raise(ErrorKind::Type, "For '", display_name(op), "', the dtype ", info(dtype).name,
+        " is not supported; supported are ", supported);
 }
 
 namespace {
@@ -116,14 +113,11 @@ namespace {
 // Folds the weak type of a Python scalar into a dtype: a float makes integers float32, a complex makes reals complex.
 DType promote_scalar(DType dtype, const Value& scalar) {
   switch (scalar.tag()) {
-    case Value::Tag::Int:
-      return dtype == DType::Bool ? DType::Int64 : dtype;
-    case Value::Tag::Float:
-      return is_float(dtype) || is_complex(dtype) ? dtype : DType::Float32;
+    case Value::Tag::Int: return dtype == DType::Bool ? DType::Int64 : dtype;
+    case Value::Tag::Float: return is_float(dtype) || is_complex(dtype) ? dtype : DType::Float32;
     case Value::Tag::Complex:
       return is_complex(dtype) ? dtype : dtype == DType::Float64 ? DType::Complex128 : DType::Complex64;
-    default:
-      return dtype;
+    default: return dtype;
   }
 }
 
@@ -164,14 +158,10 @@ DType elementwise_compute_dtype(const OpDef& op, std::span<const Value> args) {
 DType elementwise_result_dtype(const OpDef& op, DType compute) {
   switch (op.promotion) {
     case Promotion::Compare:
-    case Promotion::Logic:
-      return DType::Bool;
-    case Promotion::Real:
-      return real_dtype(compute);
-    case Promotion::Complex:
-      return compute == DType::Float64 ? DType::Complex128 : DType::Complex64;
-    default:
-      return compute;
+    case Promotion::Logic: return DType::Bool;
+    case Promotion::Real: return real_dtype(compute);
+    case Promotion::Complex: return compute == DType::Float64 ? DType::Complex128 : DType::Complex64;
+    default: return compute;
   }
 }
 
@@ -204,8 +194,8 @@ Types infer_reduce(const ArgView& call) {
   if (adds && !is_differentiable(in)) out.dtype = DType::Int64;
   if (call.args().size() > 3 && !call.value(3).is_none()) out.dtype = call.value(3).dtype();
   if (!adds && reduce != ReduceOp::Any && reduce != ReduceOp::All && num_elements(out.shape) > 0)
-    MOREL_CHECK(num_elements(shape) > 0, Value, "For '", display_name(op), "', the axes to reduce of ", describe(in, shape),
-                " are empty, so there is no result");
+    MOREL_CHECK(num_elements(shape) > 0, Value, "For '", display_name(op), "', the axes to reduce of ",
+                describe(in, shape), " are empty, so there is no result");
   return {std::move(out)};
 }
 
@@ -223,7 +213,8 @@ Types infer_rows(const ArgView& call) {
   }
   check_dtype(op, dtype);
   const int64_t rank = static_cast<int64_t>(space.size());
-  const int64_t axis = axis_at < 0 ? rank - 1 : normalize_axis(op, "axis", call.value(static_cast<size_t>(axis_at)).integer(), rank);
+  const int64_t axis =
+      axis_at < 0 ? rank - 1 : normalize_axis(op, "axis", call.value(static_cast<size_t>(axis_at)).integer(), rank);
   Types out;
   for (const RowsSignature::Output& output : rows_signature(op, dtype).outputs) {
     Shape shape = space;
@@ -257,7 +248,8 @@ Strides channels_last_strides(const Shape& shape) {
 bool is_channels_last(const Value& value) {
   if (!value.is_tensor()) return false;
   const TensorImpl* tensor = value.tensor_impl();
-  return !tensor->contiguous && tensor->layout.shape.size() == 4 && tensor->layout.strides == channels_last_strides(tensor->layout.shape);
+  return !tensor->contiguous && tensor->layout.shape.size() == 4 &&
+         tensor->layout.strides == channels_last_strides(tensor->layout.shape);
 }
 
 std::optional<Strides> prefer_channels_last(const ArgView&, size_t, const Shape& shape) {
@@ -314,16 +306,17 @@ Types infer_from_axes(const ArgView& call) {
     if (call.value(idx).is_none()) continue;
     const Shape& shape = call.shape(idx);
     const size_t named = term.letters.size();
-    MOREL_CHECK(shape.size() >= named && (term.ellipsis || shape.size() == named), Value, "For '", display_name(op), "', '",
-                op.schema.args[idx].name, "' must have ", term.ellipsis ? "at least " : "", named, " dimensions, but got ",
-                to_string(call.value(idx)));
+    MOREL_CHECK(shape.size() >= named && (term.ellipsis || shape.size() == named), Value, "For '", display_name(op),
+                "', '", op.schema.args[idx].name, "' must have ", term.ellipsis ? "at least " : "", named,
+                " dimensions, but got ", to_string(call.value(idx)));
     const size_t lead = shape.size() - named;
     for (size_t i = 0; i < named; ++i) {
       const unsigned char letter = static_cast<unsigned char>(term.letters[i]);
       const int64_t dim = shape[lead + i];
-      MOREL_CHECK(bound[letter] < 0 || bound[letter] == dim, Value, "For '", display_name(op), "', axis ", term.letters[i], " differs: '",
-                  op.schema.args[static_cast<size_t>(owner[letter])].name, "' ", to_string(call.value(static_cast<size_t>(owner[letter]))),
-                  " has ", bound[letter], ", '", op.schema.args[idx].name, "' ", to_string(call.value(idx)), " has ", dim);
+      MOREL_CHECK(bound[letter] < 0 || bound[letter] == dim, Value, "For '", display_name(op), "', axis ",
+                  term.letters[i], " differs: '", op.schema.args[static_cast<size_t>(owner[letter])].name, "' ",
+                  to_string(call.value(static_cast<size_t>(owner[letter]))), " has ", bound[letter], ", '",
+                  op.schema.args[idx].name, "' ", to_string(call.value(idx)), " has ", dim);
       bound[letter] = dim;
       owner[letter] = static_cast<int>(idx);
     }

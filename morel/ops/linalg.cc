@@ -12,8 +12,9 @@ Sym as_rows(const Sym& x) { return x.rank() == 2 ? x : x.builder()("reshape", x,
 Syms matmul_compose(const Call& c) {
   Builder& b = c.builder();
   Sym x = c[0], y = c[1];
-  MOREL_CHECK(x.rank() > 0 && y.rank() > 0, Value, "For 'MatMul', both operands must have at least one dimension, but got ",
-              to_string(x.type()), " and ", to_string(y.type()));
+  MOREL_CHECK(x.rank() > 0 && y.rank() > 0, Value,
+              "For 'MatMul', both operands must have at least one dimension, but got ", to_string(x.type()), " and ",
+              to_string(y.type()));
   const bool vector_x = x.rank() == 1, vector_y = y.rank() == 1;
   if (vector_x) x = b("expand_dims", x, 0);
   if (vector_y) y = b("expand_dims", y, 1);
@@ -31,8 +32,8 @@ Syms matmul_compose(const Call& c) {
 }
 
 void check_rank(const Call& c, size_t arg, int64_t rank) {
-  MOREL_CHECK(c.rank(arg) == rank, Value, "For '", display_name(c.op()), "', '", c.op().schema.args[arg].name, "' must have ", rank,
-              " dimensions, but got ", to_string(type_of(c.value(arg))));
+  MOREL_CHECK(c.rank(arg) == rank, Value, "For '", display_name(c.op()), "', '", c.op().schema.args[arg].name,
+              "' must have ", rank, " dimensions, but got ", to_string(type_of(c.value(arg))));
 }
 
 }  // namespace
@@ -46,7 +47,8 @@ void register_linalg(Registry& registry) {
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms {
          Builder& b = g.builder();
-         return {g.needs(0) ? b("matrix_product", g.dout(), adjoint(g[1])) : Sym(), g.needs(1) ? b("matrix_product", adjoint(g[0]), g.dout()) : Sym()};
+         return {g.needs(0) ? b("matrix_product", g.dout(), adjoint(g[1])) : Sym(),
+                 g.needs(1) ? b("matrix_product", adjoint(g[0]), g.dout()) : Sym()};
        },
        .saves = {bits({0, 1}), 0, true},
        .flags = kHidden | kBroadcast,
@@ -70,18 +72,28 @@ void register_linalg(Registry& registry) {
        .saves = {bits({0, 1}), 0, true}});
   const auto transposing = [](const Call& c) -> Syms {
     Builder& b = c.builder();
-    return {b("matmul", c.flag("transpose_a") ? transposed(c[0]) : c[0], c.flag("transpose_b") ? transposed(c[1]) : c[1])};
+    return {
+        b("matmul", c.flag("transpose_a") ? transposed(c[0]) : c[0], c.flag("transpose_b") ? transposed(c[1]) : c[1])};
   };
-  constexpr std::string_view transposing_args = "x: Tensor, y: Tensor, transpose_a: bool = False, transpose_b: bool = False";
-  add({.name = "batch_matmul", .args = transposing_args, .doc = "Matrix products of a batch; each operand may be transposed.", .compose = transposing, .flags = kHidden});
-  add({.name = "matmul_transposed", .args = transposing_args, .doc = "Matrix product; each operand may be transposed.", .compose = transposing, .flags = kHidden});
+  constexpr std::string_view transposing_args =
+      "x: Tensor, y: Tensor, transpose_a: bool = False, transpose_b: bool = False";
+  add({.name = "batch_matmul",
+       .args = transposing_args,
+       .doc = "Matrix products of a batch; each operand may be transposed.",
+       .compose = transposing,
+       .flags = kHidden});
+  add({.name = "matmul_transposed",
+       .args = transposing_args,
+       .doc = "Matrix product; each operand may be transposed.",
+       .compose = transposing,
+       .flags = kHidden});
   add({.name = "bias_add",
        .args = "input_x: Tensor, bias: Tensor",
        .doc = "input_x [N, C, ...] plus bias [C] along axis 1.",
        .compose = [](const Call& c) -> Syms {
          check_rank(c, 1, 1);
-         MOREL_CHECK(c.rank(0) >= 2 && c.shape(0)[1] == c.shape(1)[0], Value, "For 'BiasAdd', bias ", to_string(c[1].type()),
-                     " does not fit axis 1 of ", to_string(c[0].type()));
+         MOREL_CHECK(c.rank(0) >= 2 && c.shape(0)[1] == c.shape(1)[0], Value, "For 'BiasAdd', bias ",
+                     to_string(c[1].type()), " does not fit axis 1 of ", to_string(c[0].type()));
          Ints shape(static_cast<size_t>(c.rank(0)), 1);
          shape[1] = c.shape(1)[0];
          return {c[0] + c.builder()("reshape", c[1], shape)};
@@ -96,7 +108,10 @@ void register_linalg(Registry& registry) {
          for (size_t i = 1; i < list.size(); ++i) sum = c.builder()("add", sum, list[i]);
          return {sum};
        }});
-  add({.name = "mm", .args = "input: Tensor, mat2: Tensor", .doc = "Matrix product of two matrices.", .compose = [](const Call& c) -> Syms {
+  add({.name = "mm",
+       .args = "input: Tensor, mat2: Tensor",
+       .doc = "Matrix product of two matrices.",
+       .compose = [](const Call& c) -> Syms {
          check_rank(c, 0, 2);
          check_rank(c, 1, 2);
          return {c.builder()("matrix_product", c[0], c[1])};
@@ -105,17 +120,26 @@ void register_linalg(Registry& registry) {
        .args = "input: Tensor, mat2: Tensor",
        .doc = "Matrix products of a batch: [..., m, k] and [..., k, n] with equal leading axes.",
        .compose = [](const Call& c) -> Syms { return {c.builder()("matrix_product", c[0], c[1])}; }});
-  add({.name = "mv", .args = "input: Tensor, vec: Tensor", .doc = "Product of a matrix [m, k] and a vector [k].", .compose = [](const Call& c) -> Syms {
+  add({.name = "mv",
+       .args = "input: Tensor, vec: Tensor",
+       .doc = "Product of a matrix [m, k] and a vector [k].",
+       .compose = [](const Call& c) -> Syms {
          check_rank(c, 0, 2);
          check_rank(c, 1, 1);
          return {c.builder()("matmul", c[0], c[1])};
        }});
-  add({.name = "dot", .args = "input: Tensor, other: Tensor", .doc = "Sum of the products of two vectors.", .compose = [](const Call& c) -> Syms {
+  add({.name = "dot",
+       .args = "input: Tensor, other: Tensor",
+       .doc = "Sum of the products of two vectors.",
+       .compose = [](const Call& c) -> Syms {
          check_rank(c, 0, 1);
          check_rank(c, 1, 1);
          return {c.builder()("matmul", c[0], c[1])};
        }});
-  add({.name = "outer", .args = "input: Tensor, vec2: Tensor", .doc = "Products of every pair of elements of two vectors.", .compose = [](const Call& c) -> Syms {
+  add({.name = "outer",
+       .args = "input: Tensor, vec2: Tensor",
+       .doc = "Products of every pair of elements of two vectors.",
+       .compose = [](const Call& c) -> Syms {
          check_rank(c, 0, 1);
          check_rank(c, 1, 1);
          Builder& b = c.builder();
@@ -127,7 +151,9 @@ void register_linalg(Registry& registry) {
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
          const Sym product = b("mm", c[1], c[2]);
-         const auto scaled = [&](const Sym& x, const Sym& factor) { return factor.value().complex() == 1.0 ? x : b("mul", x, factor); };
+         const auto scaled = [&](const Sym& x, const Sym& factor) {
+           return factor.value().complex() == 1.0 ? x : b("mul", x, factor);
+         };
          return {b("add", scaled(c[0], c[3]), scaled(product, c[4]))};
        }});
   add({.name = "baddbmm",

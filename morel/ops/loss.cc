@@ -13,8 +13,9 @@ constexpr Saves both{bits({0, 1}), 0};
 
 void check_reduction(const Call& c, bool batchmean = false) {
   const std::string& how = c.str("reduction");
-  MOREL_CHECK(how == "none" || how == "mean" || how == "sum" || (batchmean && how == "batchmean"), Value, "For '", display_name(c.op()),
-              "', 'reduction' must be 'none', 'mean'", batchmean ? ", 'batchmean'" : "", " or 'sum', but got '", how, "'");
+  MOREL_CHECK(how == "none" || how == "mean" || how == "sum" || (batchmean && how == "batchmean"), Value, "For '",
+              display_name(c.op()), "', 'reduction' must be 'none', 'mean'", batchmean ? ", 'batchmean'" : "",
+              " or 'sum', but got '", how, "'");
 }
 
 Sym reduced(const Call& c, const Sym& loss) {
@@ -80,7 +81,8 @@ Syms cross_entropy_second(const GradCall& g) {
   const Sym x = g[0], weight = g[2], dloss = g[4], v = g.dout();
   const int64_t axis = g.axis("axis", g.rank(0));
   const Sym p = b("exp", x - g[3]);
-  const Sym hit = b("equal", class_positions(b, g.shape(0)[static_cast<size_t>(axis)], axis, g.rank(0), DType::Int64), g[1]);
+  const Sym hit =
+      b("equal", class_positions(b, g.shape(0)[static_cast<size_t>(axis)], axis, g.rank(0), DType::Int64), g[1]);
   const Sym spread = v * weight * p, dx = spread * dloss;
   Syms out(5);
   out[0] = dx;
@@ -111,14 +113,16 @@ Classes classes_of(const Call& c) {
   MOREL_CHECK(!x.empty(), Value, "For '", display_name(c.op()), "', the input must have an axis of classes");
   Shape expected = x;
   expected.erase(expected.begin() + axis);
-  MOREL_CHECK(target == expected, Value, "For '", display_name(c.op()), "', 'target' must have the shape ", to_string(expected), " for an input ",
-              to_string(x), ", but got ", to_string(target));
-  MOREL_CHECK(is_integral(c.tensor_dtype(1)), Type, "For '", display_name(c.op()), "', 'target' must be class indices (integers), but got ",
-              info(c.tensor_dtype(1)).name);
+  MOREL_CHECK(target == expected, Value, "For '", display_name(c.op()), "', 'target' must have the shape ",
+              to_string(expected), " for an input ", to_string(x), ", but got ", to_string(target));
+  MOREL_CHECK(is_integral(c.tensor_dtype(1)), Type, "For '", display_name(c.op()),
+              "', 'target' must be class indices (integers), but got ", info(c.tensor_dtype(1)).name);
   const int64_t classes = x[static_cast<size_t>(axis)];
   MOREL_CHECK(!c.has("weight") || shape_of(c.value("weight")) == Shape{classes}, Value, "For '", display_name(c.op()),
-              "', 'weight' must have one element for each of the ", classes, " classes, but got ", to_string(c.value("weight")));
-  const Sym weight = b("class_weights", c[1], c["weight"], classes, c["ignore_index"], compute_dtype(c.tensor_dtype(0)));
+              "', 'weight' must have one element for each of the ", classes, " classes, but got ",
+              to_string(c.value("weight")));
+  const Sym weight =
+      b("class_weights", c[1], c["weight"], classes, c["ignore_index"], compute_dtype(c.tensor_dtype(0)));
   return {axis, b("expand_dims", c[1], axis), b("expand_dims", weight, axis), target};
 }
 
@@ -137,7 +141,8 @@ Sym reduced_classes(const Call& c, const Classes& classes, const Sym& loss) {
   return b("cast", out, c.tensor_dtype(0));
 }
 
-// Part (1 - smoothing) of the loss of the target, smoothing / C of those of all classes. `log_p`: logarithms of probabilities.
+// Part (1 - smoothing) of the loss of the target, smoothing / C of those of all classes. `log_p`: logarithms of
+// probabilities.
 Sym smoothed(const Call& c, const Classes& classes, const Sym& log_p, const Sym& loss) {
   Builder& b = c.builder();
   const double smoothing = c.number("label_smoothing");
@@ -150,19 +155,22 @@ Sym smoothed(const Call& c, const Classes& classes, const Sym& log_p, const Sym&
   }
   const Sym kept = b("not_equal", classes.target, c["ignore_index"]);
   const Sym rest = b("where", kept, b("sum", all, classes.axis, true), 0.0);
-  return loss * (1.0 - smoothing) - rest * (smoothing / static_cast<double>(c.shape(0)[static_cast<size_t>(classes.axis)]));
+  return loss * (1.0 - smoothing) -
+         rest * (smoothing / static_cast<double>(c.shape(0)[static_cast<size_t>(classes.axis)]));
 }
 
 void check_smoothing(const Call& c) {
   const double smoothing = c.number("label_smoothing");
-  MOREL_CHECK(smoothing >= 0 && smoothing <= 1, Value, "For '", display_name(c.op()), "', 'label_smoothing' must be in [0, 1], but got ", smoothing);
+  MOREL_CHECK(smoothing >= 0 && smoothing <= 1, Value, "For '", display_name(c.op()),
+              "', 'label_smoothing' must be in [0, 1], but got ", smoothing);
 }
 
 // Targets are probabilities of the shape of input.
 Sym cross_entropy_of_probabilities(const Call& c) {
   Builder& b = c.builder();
   const int64_t axis = c.rank(0) == 1 ? 0 : 1;
-  const double classes = static_cast<double>(c.shape(0)[static_cast<size_t>(axis)]), smoothing = c.number("label_smoothing");
+  const double classes = static_cast<double>(c.shape(0)[static_cast<size_t>(axis)]),
+               smoothing = c.number("label_smoothing");
   Sym target = c[1];
   if (smoothing > 0) target = target * (1.0 - smoothing) + smoothing / classes;
   Sym terms = b("log_softmax", c[0], axis) * target;
@@ -191,16 +199,21 @@ Syms cross_entropy(const Call& c) {
 void register_classification(Family& add) {
   constexpr std::string_view tail =
       "weight: Tensor? = None, ignore_index: int = -100, reduction: str = 'mean', label_smoothing: float = 0.0";
-  static const std::string cross_entropy_args = cat("input: Tensor, target: Tensor, ", tail), nll_args = cat("inputs: Tensor, target: Tensor, ", tail);
+  static const std::string cross_entropy_args = cat("input: Tensor, target: Tensor, ", tail),
+                           nll_args = cat("inputs: Tensor, target: Tensor, ", tail);
   add({.name = "class_weights",
        .args = "target: Tensor, weight: Tensor?, classes: int, ignore_index: int, dtype: dtype",
-       .doc = "The weight of each target's class (1 without weight), 0 for ignore_index; ValueError for other classes out of range.",
-       .infer = [](const ArgView& call) -> Types { return {Type{call.dtype("dtype"), call.shape(0)}}; },
+       .doc = "The weight of each target's class (1 without weight), 0 for ignore_index; ValueError for other classes "
+              "out of range.",
+       .infer = [](const ArgView& call) -> Types {
+         return {Type{call.dtype("dtype"), call.shape(0)}};
+       },
        .kernel = true,
        .flags = kNoGrad | kHidden});
   add({.name = "cross_entropy_rows",
        .args = "input: Tensor, target: Tensor, weight: Tensor, axis: int",
-       .doc = "weight * (log(sum(exp(input))) - input[target]) along axis, and log(sum(exp(input))). target and weight have one element there.",
+       .doc = "weight * (log(sum(exp(input))) - input[target]) along axis, and log(sum(exp(input))). target and weight "
+              "have one element there.",
        .rows = cross_entropy_forward,
        .grad = cross_entropy_rows_grad,
        .saves = {bits({0, 1, 2}), bits({1})},
@@ -231,11 +244,13 @@ void register_classification(Family& add) {
        .dtypes = floats});
   add({.name = "cross_entropy",
        .args = cross_entropy_args,
-       .doc = "-weight * log(softmax(input)[target]) over the classes along axis 1; target may also be probabilities. The mean is weighted.",
+       .doc = "-weight * log(softmax(input)[target]) over the classes along axis 1; target may also be probabilities. "
+              "The mean is weighted.",
        .compose = cross_entropy});
   add({.name = "nll_loss",
        .args = nll_args,
-       .doc = "-weight * inputs[target] over the classes along axis 1, where inputs are logarithms of probabilities. The mean is weighted.",
+       .doc = "-weight * inputs[target] over the classes along axis 1, where inputs are logarithms of probabilities. "
+              "The mean is weighted.",
        .compose = [](const Call& c) -> Syms {
          check_smoothing(c);
          const Classes classes = classes_of(c);
@@ -282,19 +297,18 @@ void register_regression(Family& add) {
        .saves = both,
        .flags = kHidden,
        .dtypes = floats});
-  add({.name = "mse_loss",
-       .args = pair_args,
-       .doc = "(input - target)^2.",
-       .compose = [](const Call& c) -> Syms { return {reduced(c, c.builder()("squared_difference", c[0], c[1]))}; }});
-  add({.name = "l1_loss",
-       .args = pair_args,
-       .doc = "|input - target|.",
-       .compose = [](const Call& c) -> Syms { return {reduced(c, c.builder()("abs", c[0] - c[1]))}; }});
+  add({.name = "mse_loss", .args = pair_args, .doc = "(input - target)^2.", .compose = [](const Call& c) -> Syms {
+         return {reduced(c, c.builder()("squared_difference", c[0], c[1]))};
+       }});
+  add({.name = "l1_loss", .args = pair_args, .doc = "|input - target|.", .compose = [](const Call& c) -> Syms {
+         return {reduced(c, c.builder()("abs", c[0] - c[1]))};
+       }});
   add({.name = "smooth_l1_loss",
        .args = "input: Tensor, target: Tensor, beta: float = 1.0, reduction: str = 'none'",
        .doc = "d^2 / (2 beta) where d = |input - target| < beta, else d - beta / 2.",
        .compose = [](const Call& c) -> Syms {
-         MOREL_CHECK(c.number("beta") >= 0, Value, "For 'SmoothL1Loss', 'beta' must not be negative, but got ", c.number("beta"));
+         MOREL_CHECK(c.number("beta") >= 0, Value, "For 'SmoothL1Loss', 'beta' must not be negative, but got ",
+                     c.number("beta"));
          return {reduced(c, c.builder()("smooth_l1", c[0], c[1], c["beta"]))};
        }});
   add({.name = "huber_loss",
@@ -306,14 +320,17 @@ void register_regression(Family& add) {
          return {reduced(c, c.builder()("smooth_l1", c[0], c[1], delta) * delta)};
        }});
   add({.name = "gaussian_nll_loss",
-       .args = "x: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-06, reduction: str = 'mean'",
+       .args =
+           "x: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-06, reduction: str = 'mean'",
        .doc = "(log(v) + (x - target)^2 / v) / 2 with v = max(var, eps); full adds log(2 pi) / 2.",
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
-         MOREL_CHECK(c.number("eps") > 0, Value, "For 'GaussianNllLoss', 'eps' must be positive, but got ", c.number("eps"));
+         MOREL_CHECK(c.number("eps") > 0, Value, "For 'GaussianNllLoss', 'eps' must be positive, but got ",
+                     c.number("eps"));
          const Shape& shape = c.shape(0);
          Sym var = c[2];
-         if (var.shape() != shape && static_cast<size_t>(var.rank()) + 1 == shape.size()) var = b("expand_dims", var, -1);
+         if (var.shape() != shape && static_cast<size_t>(var.rank()) + 1 == shape.size())
+           var = b("expand_dims", var, -1);
          const Sym v = b("clamp", var, c.number("eps"));
          Sym loss = 0.5 * (b("log", v) + b("squared_difference", c[0], c[1]) / v);
          if (c.flag("full")) loss = loss + 0.9189385332046727;
@@ -369,8 +386,8 @@ void register_probabilities(Family& add) {
        .args = "logits: Tensor, labels: Tensor, weight: Tensor? = None, reduction: str = 'mean'",
        .doc = "-weight * (labels * log(logits) + (1 - labels) * log(1 - logits)) of probabilities `logits`.",
        .compose = [](const Call& c) -> Syms {
-         MOREL_CHECK(c.shape(0) == c.shape(1), Value, "For 'BinaryCrossEntropy', 'logits' ", to_string(c.value(0)), " and 'labels' ",
-                     to_string(c.value(1)), " must have one shape");
+         MOREL_CHECK(c.shape(0) == c.shape(1), Value, "For 'BinaryCrossEntropy', 'logits' ", to_string(c.value(0)),
+                     " and 'labels' ", to_string(c.value(1)), " must have one shape");
          return {reduced(c, weighted(c, c.builder()("binary_cross_entropy_loop", c[0], c[1])))};
        }});
   add({.name = "logits_cross_entropy_loop",
@@ -384,7 +401,8 @@ void register_probabilities(Family& add) {
        .flags = kHidden,
        .dtypes = floats});
   add({.name = "binary_cross_entropy_with_logits",
-       .args = "input: Tensor, target: Tensor, weight: Tensor? = None, pos_weight: Tensor? = None, reduction: str = 'mean'",
+       .args =
+           "input: Tensor, target: Tensor, weight: Tensor? = None, pos_weight: Tensor? = None, reduction: str = 'mean'",
        .doc = "-weight * (pos_weight * target * log(p) + (1 - target) * log(1 - p)) with p = sigmoid(input).",
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
@@ -395,12 +413,14 @@ void register_probabilities(Family& add) {
        }});
   add({.name = "kl_div",
        .args = "logits: Tensor, labels: Tensor, reduction: str = 'mean', log_target: bool = False",
-       .doc = "labels * (log(labels) - logits), where logits are logarithms; with log_target labels are, too. 'batchmean' divides the sum by "
+       .doc = "labels * (log(labels) - logits), where logits are logarithms; with log_target labels are, too. "
+              "'batchmean' divides the sum by "
               "the size of axis 0.",
        .compose = kl_div});
   add({.name = "multilabel_soft_margin_loss",
        .args = "input: Tensor, target: Tensor, weight: Tensor? = None, reduction: str = 'mean'",
-       .doc = "Mean over the last axis of -weight * (target * log(p) + (1 - target) * log(1 - p)) with p = sigmoid(input).",
+       .doc = "Mean over the last axis of -weight * (target * log(p) + (1 - target) * log(1 - p)) with p = "
+              "sigmoid(input).",
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
          return {reduced(c, b("mean", weighted(c, b("logits_cross_entropy_loop", c[0], c[1])), -1))};
@@ -428,8 +448,9 @@ Syms multi_margin_loss(const Call& c) {
   Builder& b = c.builder();
   const int64_t p = c.integer("p");
   MOREL_CHECK(p == 1 || p == 2, Value, "For 'MultiMarginLoss', 'p' must be 1 or 2, but got ", p);
-  MOREL_CHECK(c.rank(0) == 2 && c.rank(1) == 1, Value, "For 'MultiMarginLoss', 'input' must have 2 dimensions and 'target' 1, but got ",
-              to_string(c.value(0)), " and ", to_string(c.value(1)));
+  MOREL_CHECK(c.rank(0) == 2 && c.rank(1) == 1, Value,
+              "For 'MultiMarginLoss', 'input' must have 2 dimensions and 'target' 1, but got ", to_string(c.value(0)),
+              " and ", to_string(c.value(1)));
   const int64_t classes = c.shape(0)[1];
   const Sym target = b("expand_dims", c[1], 1);
   const Sym hit = b("equal", class_positions(b, classes, 1, 2, DType::Int64), target);
@@ -437,7 +458,8 @@ Syms multi_margin_loss(const Call& c) {
   Sym terms = b("relu", c[0] - chosen + c["margin"]);
   if (p == 2) terms = terms * terms;
   terms = b("where", hit, 0.0, terms);
-  if (c.has("weight")) terms = terms * b("expand_dims", b("class_weights", c[1], c["weight"], classes, -1, c.tensor_dtype(0)), 1);
+  if (c.has("weight"))
+    terms = terms * b("expand_dims", b("class_weights", c[1], c["weight"], classes, -1, c.tensor_dtype(0)), 1);
   return {reduced(c, b("sum", terms, 1) / static_cast<double>(classes))};
 }
 
@@ -454,7 +476,8 @@ void register_margins(Family& add) {
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
          const double margin = c.number("margin");
-         MOREL_CHECK(margin >= -1 && margin <= 1, Value, "For 'CosineEmbeddingLoss', 'margin' must be in [-1, 1], but got ", margin);
+         MOREL_CHECK(margin >= -1 && margin <= 1, Value,
+                     "For 'CosineEmbeddingLoss', 'margin' must be in [-1, 1], but got ", margin);
          const Sym cos = cosine(b, c[0], c[1], -1, 1e-12);
          const Sym apart = b("where", b("equal", c[2], -1), b("relu", cos - margin), 0.0);
          return {reduced(c, b("where", b("equal", c[2], 1), 1.0 - cos, apart))};
@@ -462,7 +485,9 @@ void register_margins(Family& add) {
   add({.name = "margin_ranking_loss",
        .args = "input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = 'mean'",
        .doc = "max(0, -target * (input1 - input2) + margin).",
-       .compose = [](const Call& c) -> Syms { return {reduced(c, c.builder()("relu", c[2] * (c[1] - c[0]) + c.number("margin")))}; }});
+       .compose = [](const Call& c) -> Syms {
+         return {reduced(c, c.builder()("relu", c[2] * (c[1] - c[0]) + c.number("margin")))};
+       }});
   add({.name = "hinge_embedding_loss",
        .args = "inputs: Tensor, targets: Tensor, margin: float = 1.0, reduction: str = 'mean'",
        .doc = "inputs where targets is 1, max(0, margin - inputs) where it is -1.",
@@ -476,12 +501,15 @@ void register_margins(Family& add) {
        .doc = "log(1 + exp(-target * input)).",
        .compose = [](const Call& c) -> Syms { return {reduced(c, -c.builder()("logsigmoid", c[0] * c[1]))}; }});
   add({.name = "triplet_margin_loss",
-       .args = "anchor: Tensor, positive: Tensor, negative: Tensor, margin: Tensor|number = 1.0, p: float = 2, eps: float = 1e-06, "
+       .args = "anchor: Tensor, positive: Tensor, negative: Tensor, margin: Tensor|number = 1.0, p: float = 2, eps: "
+               "float = 1e-06, "
                "swap: bool = False, reduction: str = 'mean'",
-       .doc = "max(0, |anchor - positive| - |anchor - negative| + margin) with p-norms along the last axis; swap takes the nearer negative.",
+       .doc = "max(0, |anchor - positive| - |anchor - negative| + margin) with p-norms along the last axis; swap takes "
+              "the nearer negative.",
        .compose = triplet_margin_loss});
   add({.name = "multi_margin_loss",
-       .args = "input: Tensor, target: Tensor, p: int = 1, margin: number = 1, weight: Tensor? = None, reduction: str = 'mean'",
+       .args = "input: Tensor, target: Tensor, p: int = 1, margin: number = 1, weight: Tensor? = None, reduction: str "
+               "= 'mean'",
        .doc = "Mean over the other classes j of weight[target] * max(0, margin - input[target] + input[j])^p.",
        .compose = multi_margin_loss});
 }

@@ -12,7 +12,8 @@ using loops::ProgramBuilder;
 // ---- second gradients, shared by all normalisations ----
 
 // The gradient of a normalisation, dx = rstd * (gw - mean(gw) - xh * mean(gw * xh)) with xh = (x - mean) * rstd and
-// gw = dout * weight, dweight = sum(dout * xh), dbias = sum(dout), where means run over `axes` and all operands broadcast.
+// gw = dout * weight, dweight = sum(dout * xh), dbias = sum(dout), where means run over `axes` and all operands
+// broadcast.
 struct NormGrad {
   Sym dout, x, mean, rstd, weight;  // weight may be absent
   Sym v, v_weight, v_bias;          // cotangents of dx, dweight, dbias; any may be absent
@@ -47,7 +48,8 @@ NormSecond differentiate(Builder& b, const NormGrad& in) {
 }
 
 // What the cotangents of the outputs mean and rstd add to that of the input.
-Sym add_moments(const GradCall& g, Sym dx, const Sym& mean, const Sym& rstd, const Sym& dmean, const Sym& drstd, double count) {
+Sym add_moments(const GradCall& g, Sym dx, const Sym& mean, const Sym& rstd, const Sym& dmean, const Sym& drstd,
+                double count) {
   if (dmean) dx = dx + dmean / count;
   if (drstd) dx = dx - drstd * rstd * rstd * rstd * (g[0] - mean) / count;
   return dx;
@@ -138,11 +140,13 @@ size_t normalized_axes(const Call& c, const Ints& normalized, std::initializer_l
   const size_t count = normalized.size();
   bool fits = count > 0 && count <= shape.size();
   for (size_t i = 0; i < count && fits; ++i) fits = shape[shape.size() - count + i] == normalized[i];
-  MOREL_CHECK(fits, Value, "For '", display_name(c.op()), "', 'normalized_shape' ", to_string(Shape(normalized.begin(), normalized.end())),
-              " must be the last axes of the input ", to_string(c.value(0)));
+  MOREL_CHECK(fits, Value, "For '", display_name(c.op()), "', 'normalized_shape' ",
+              to_string(Shape(normalized.begin(), normalized.end())), " must be the last axes of the input ",
+              to_string(c.value(0)));
   for (const std::string_view name : parameters)
-    MOREL_CHECK(!c.has(name) || shape_of(c.value(name)) == normalized, Value, "For '", display_name(c.op()), "', '", name,
-                "' must have the shape ", to_string(Shape(normalized.begin(), normalized.end())), ", but got ", to_string(c.value(name)));
+    MOREL_CHECK(!c.has(name) || shape_of(c.value(name)) == normalized, Value, "For '", display_name(c.op()), "', '",
+                name, "' must have the shape ", to_string(Shape(normalized.begin(), normalized.end())), ", but got ",
+                to_string(c.value(name)));
   return count;
 }
 
@@ -166,8 +170,9 @@ Syms layer_norm(const Call& c) {
   const Value& spec = c.value("normalized_shape");
   const Ints normalized = spec.tag() == Value::Tag::Int ? Ints{spec.integer()} : spec.ints();
   const size_t count = normalized_axes(c, normalized, {"weight", "bias"});
-  const Sym out =
-      b("layer_norm_rows", merge_last(b, c[0], count), flat_parameter(c, "weight", 1.0), flat_parameter(c, "bias", 0.0), c["eps"]).item(0);
+  const Sym out = b("layer_norm_rows", merge_last(b, c[0], count), flat_parameter(c, "weight", 1.0),
+                    flat_parameter(c, "bias", 0.0), c["eps"])
+                      .item(0);
   return {count == 1 ? out : b("reshape", out, Ints(c.shape(0)))};
 }
 
@@ -229,7 +234,8 @@ Syms rms_norm(const Call& c) {
 void register_layer_norm(Family& add) {
   add({.name = "layer_norm_rows",
        .args = "input: Tensor, weight: Tensor|number, bias: Tensor|number, eps: float",
-       .doc = "(input - mean) * rstd * weight + bias along the last axis, with mean and rstd = 1 / sqrt(variance + eps).",
+       .doc =
+           "(input - mean) * rstd * weight + bias along the last axis, with mean and rstd = 1 / sqrt(variance + eps).",
        .rows = layer_norm_forward,
        .grad = layer_norm_rows_grad,
        .saves = {bits({0, 1}), bits({1, 2})},
@@ -254,7 +260,8 @@ void register_layer_norm(Family& add) {
        .flags = kHidden,
        .dtypes = floats});
   add({.name = "layer_norm",
-       .args = "input: Tensor, normalized_shape: int|int[], weight: Tensor? = None, bias: Tensor? = None, eps: float = 1e-05",
+       .args = "input: Tensor, normalized_shape: int|int[], weight: Tensor? = None, bias: Tensor? = None, eps: float = "
+               "1e-05",
        .doc = "(input - mean) / sqrt(variance + eps) * weight + bias over the last axes, which have normalized_shape.",
        .compose = layer_norm});
   add({.name = "rms_norm_rows",
@@ -287,7 +294,8 @@ void register_layer_norm(Family& add) {
        .dtypes = floats});
   add({.name = "rms_norm",
        .args = "x: Tensor, gamma: Tensor, epsilon: float = 1e-06",
-       .doc = "x / sqrt(mean(x^2) + epsilon) * gamma over the last axes, which have the shape of gamma; and 1 / sqrt(mean(x^2) + epsilon).",
+       .doc = "x / sqrt(mean(x^2) + epsilon) * gamma over the last axes, which have the shape of gamma; and 1 / "
+              "sqrt(mean(x^2) + epsilon).",
        .compose = rms_norm});
 }
 
@@ -299,10 +307,11 @@ Types infer_batch_norm(const ArgView& call) {
   const OpDef& op = call.op();
   const Shape& shape = call.shape(0);
   check_dtype(op, call.tensor_dtype(0));
-  MOREL_CHECK(shape.size() >= 2, Value, "For 'BatchNorm', the input must have at least 2 dimensions, but got ", to_string(call.value(0)));
+  MOREL_CHECK(shape.size() >= 2, Value, "For 'BatchNorm', the input must have at least 2 dimensions, but got ",
+              to_string(call.value(0)));
   for (const char* name : {"weight", "bias"})
-    MOREL_CHECK(!call.has(name) || shape_of(call.value(name)) == Shape{shape[1]}, Value, "For 'BatchNorm', '", name, "' must have the shape [",
-                shape[1], "], but got ", to_string(call.value(name)));
+    MOREL_CHECK(!call.has(name) || shape_of(call.value(name)) == Shape{shape[1]}, Value, "For 'BatchNorm', '", name,
+                "' must have the shape [", shape[1], "], but got ", to_string(call.value(name)));
   const DType wide = compute_dtype(call.tensor_dtype(0));
   const Type statistic{wide, Shape{shape[1]}};
   return {Type{call.tensor_dtype(0), shape}, statistic, statistic, statistic};
@@ -330,7 +339,8 @@ Syms batch_norm_training_grad(const GradCall& g) {
   Sym dx = all.item(0);
   if (g.has_dout(1) || g.has_dout(2) || g.has_dout(3)) {
     const Sym mean = along_channels(g.out(1), rank), rstd = along_channels(g.out(3), rank);
-    dx = add_moments(g, dx, mean, rstd, along_channels(dout_or_none(g, 1), rank), along_channels(dout_or_none(g, 3), rank), count);
+    dx = add_moments(g, dx, mean, rstd, along_channels(dout_or_none(g, 1), rank),
+                     along_channels(dout_or_none(g, 3), rank), count);
     if (g.has_dout(2)) dx = dx + along_channels(g.dout(2), rank) * (g[0] - mean) * (2.0 / count);
   }
   return {dx, all.item(1), all.item(2)};
@@ -357,17 +367,19 @@ Syms batch_norm_second(const GradCall& g) {
 Syms batch_norm(const Call& c) {
   Builder& b = c.builder();
   const int64_t rank = c.rank(0);
-  MOREL_CHECK(rank >= 2, Value, "For 'BatchNorm', the input must have at least 2 dimensions, but got ", to_string(c.value(0)));
+  MOREL_CHECK(rank >= 2, Value, "For 'BatchNorm', the input must have at least 2 dimensions, but got ",
+              to_string(c.value(0)));
   const int64_t channels = c.shape(0)[1];
   const bool tracked = c.has("running_mean") && c.has("running_var");
   for (const char* name : {"running_mean", "running_var"})
-    MOREL_CHECK(!c.has(name) || shape_of(c.value(name)) == Shape{channels}, Value, "For 'BatchNorm', '", name, "' must have the shape [", channels,
-                "], but got ", to_string(c.value(name)));
+    MOREL_CHECK(!c.has(name) || shape_of(c.value(name)) == Shape{channels}, Value, "For 'BatchNorm', '", name,
+                "' must have the shape [", channels, "], but got ", to_string(c.value(name)));
   if (c.flag("training")) {
     const Sym all = b("batch_norm_training", c[0], c["weight"], c["bias"], c["eps"]);
     if (tracked) {
       // running = (1 - momentum) * running + momentum * batch; the variance of the batch without bias.
-      const double count = static_cast<double>(num_elements(c.shape(0))) / static_cast<double>(std::max<int64_t>(channels, 1));
+      const double count =
+          static_cast<double>(num_elements(c.shape(0))) / static_cast<double>(std::max<int64_t>(channels, 1));
       const double momentum = c.number("momentum");
       b("running_update_", c["running_mean"], all.item(1), momentum, 1.0);
       b("running_update_", c["running_var"], all.item(2), momentum, count > 1 ? count / (count - 1) : 1.0);
@@ -379,13 +391,15 @@ Syms batch_norm(const Call& c) {
   if (c.has("weight")) scale = scale * c["weight"];
   Sym shift = -(c["running_mean"] * scale);
   if (c.has("bias")) shift = shift + c["bias"];
-  return {b("cast", b("scale_shift", c[0], along_channels(scale, rank), along_channels(shift, rank)), c.tensor_dtype(0))};
+  return {
+      b("cast", b("scale_shift", c[0], along_channels(scale, rank), along_channels(shift, rank)), c.tensor_dtype(0))};
 }
 
 void register_batch_norm(Family& add) {
   add({.name = "batch_norm_training",
        .args = "input: Tensor, weight: Tensor?, bias: Tensor?, eps: float",
-       .doc = "input normalised per channel (axis 1) by the statistics of the batch; mean, variance and 1 / sqrt(variance + eps).",
+       .doc = "input normalised per channel (axis 1) by the statistics of the batch; mean, variance and 1 / "
+              "sqrt(variance + eps).",
        .infer = infer_batch_norm,
        .kernel = true,
        .strides = strides_like<0>,
@@ -424,9 +438,11 @@ void register_batch_norm(Family& add) {
        .flags = kHidden,
        .dtypes = floats});
   add({.name = "batch_norm",
-       .args = "input_x: Tensor, running_mean: Tensor?, running_var: Tensor?, weight: Tensor? = None, bias: Tensor? = None, "
+       .args = "input_x: Tensor, running_mean: Tensor?, running_var: Tensor?, weight: Tensor? = None, bias: Tensor? = "
+               "None, "
                "training: bool = False, momentum: float = 0.1, eps: float = 1e-05",
-       .doc = "input_x normalised per channel (axis 1): in training by the batch, whose statistics move the running ones by momentum, "
+       .doc = "input_x normalised per channel (axis 1): in training by the batch, whose statistics move the running "
+              "ones by momentum, "
               "running = (1 - momentum) * running + momentum * batch; else by the running ones.",
        .compose = batch_norm});
 }
@@ -445,7 +461,11 @@ struct GroupView {
   Builder& b;
   int64_t batch, groups, per_group, rest;
   GroupView(Builder& builder, const Shape& shape, int64_t count)
-      : b(builder), batch(shape[0]), groups(count), per_group(shape[1] / count), rest(num_elements(shape) / std::max<int64_t>(1, shape[0] * shape[1])) {}
+      : b(builder),
+        batch(shape[0]),
+        groups(count),
+        per_group(shape[1] / count),
+        rest(num_elements(shape) / std::max<int64_t>(1, shape[0] * shape[1])) {}
   Sym full(const Sym& x) const { return x ? b("reshape", x, Ints{batch, groups, per_group, rest}) : x; }
   Sym statistic(const Sym& x) const { return x ? b("reshape", x, Ints{batch, groups, 1, 1}) : x; }
   Sym parameter(const Sym& x) const { return x ? b("reshape", x, Ints{1, groups, per_group, 1}) : x; }
@@ -461,7 +481,8 @@ Syms group_norm_forward_grad(const GradCall& g) {
     const Sym mean = view.statistic(g.out(1)), rstd = view.statistic(g.out(2));
     Sym extra = b("zeros_like", view.full(g[0]));
     if (g.has_dout(1)) extra = extra + view.statistic(g.dout(1)) / view.count();
-    if (g.has_dout(2)) extra = extra - view.statistic(g.dout(2)) * rstd * rstd * rstd * (view.full(g[0]) - mean) / view.count();
+    if (g.has_dout(2))
+      extra = extra - view.statistic(g.dout(2)) * rstd * rstd * rstd * (view.full(g[0]) - mean) / view.count();
     dx = dx + b("reshape", extra, Ints(g.shape(0)));
   }
   return {dx, all.item(1), all.item(2)};
@@ -487,12 +508,14 @@ Syms group_norm_second(const GradCall& g) {
 
 Syms group_norm(const Call& c) {
   const Shape& shape = c.shape(0);
-  MOREL_CHECK(shape.size() >= 2, Value, "For 'GroupNorm', the input must have at least 2 dimensions, but got ", to_string(c.value(0)));
+  MOREL_CHECK(shape.size() >= 2, Value, "For 'GroupNorm', the input must have at least 2 dimensions, but got ",
+              to_string(c.value(0)));
   const int64_t groups = c.op().name == "instance_norm" ? shape[1] : c.integer("num_groups");
-  MOREL_CHECK(groups > 0 && shape[1] % groups == 0, Value, "For 'GroupNorm', 'num_groups' must divide the ", shape[1], " channels, but got ", groups);
+  MOREL_CHECK(groups > 0 && shape[1] % groups == 0, Value, "For 'GroupNorm', 'num_groups' must divide the ", shape[1],
+              " channels, but got ", groups);
   for (const char* name : {"weight", "bias"})
-    MOREL_CHECK(!c.has(name) || shape_of(c.value(name)) == Shape{shape[1]}, Value, "For 'GroupNorm', '", name, "' must have the shape [", shape[1],
-                "], but got ", to_string(c.value(name)));
+    MOREL_CHECK(!c.has(name) || shape_of(c.value(name)) == Shape{shape[1]}, Value, "For 'GroupNorm', '", name,
+                "' must have the shape [", shape[1], "], but got ", to_string(c.value(name)));
   return {c.builder()("group_norm_forward", c[0], c["weight"], c["bias"], groups, c["eps"]).item(0)};
 }
 

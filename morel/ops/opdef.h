@@ -61,12 +61,12 @@ class Call : public ArgView {
   Builder& builder_;
 };
 
-// A call seen by a gradient rule. It reads only arguments and outputs which the entry lists in `saves` (others give their
-// type alone: shape(idx), tensor_dtype(idx)).
+// A call seen by a gradient rule. It reads only arguments and outputs which the entry lists in `saves` (others give
+// their type alone: shape(idx), tensor_dtype(idx)).
 class GradCall : public Call {
  public:
-  GradCall(Builder& builder, const OpDef& op, std::span<const Value> args, std::span<const Value> outs, std::span<const Type> out_types,
-           std::span<const Value> cotangents, uint32_t needs)
+  GradCall(Builder& builder, const OpDef& op, std::span<const Value> args, std::span<const Value> outs,
+           std::span<const Type> out_types, std::span<const Value> cotangents, uint32_t needs)
       : Call(builder, op, args), outs_(outs), out_types_(out_types), cotangents_(cotangents), needs_(needs) {}
   Sym out(size_t idx = 0) const { return Sym(builder(), outs_[idx]); }
   const Type& out_type(size_t idx = 0) const { return out_types_[idx]; }
@@ -87,8 +87,8 @@ class GradCall : public Call {
 // ---- rules ----
 using InferRule = Types (*)(const ArgView& call);
 using ComposeRule = Syms (*)(const Call& call);
-// One Sym for each argument (missing ones at the end and null ones: no gradient). Sums over broadcast axes and casts to the
-// argument's dtype are added by the caller of the rule.
+// One Sym for each argument (missing ones at the end and null ones: no gradient). Sums over broadcast axes and casts to
+// the argument's dtype are added by the caller of the rule.
 using GradRule = Syms (*)(const GradCall& call);
 // dy/dx of y = f(x), element by element; the gradient is dout * conj(dy/dx). Reads x or y as `saves` says.
 using DerivativeRule = Sym (*)(Builder& builder, const Sym& x, const Sym& y);
@@ -98,8 +98,9 @@ using ViewRule = std::optional<Layout> (*)(const ArgView& call, const Layout& in
 using ViewsRule = std::vector<Layout> (*)(const ArgView& call, const Layout& input);
 // Strides that a kernel prefers for result `idx` of this shape (channels-last images); none: contiguous.
 using StridesRule = std::optional<Strides> (*)(const ArgView& call, size_t idx, const Shape& shape);
-// Row program of a row-wise operator (softmax, layer_norm) for tensors of `dtype`: declares one input per tensor argument and
-// one output per result, in order. Rows run along the last axis, or along argument `axis` where there is one.
+// Row program of a row-wise operator (softmax, layer_norm) for tensors of `dtype`: declares one input per tensor
+// argument and one output per result, in order. Rows run along the last axis, or along argument `axis` where there is
+// one.
 using RowsRule = void (*)(loops::ProgramBuilder& rows, DType dtype);
 
 // An elementwise expression of one to five operands: lambda over loops::Expr.
@@ -107,8 +108,7 @@ class LoopRule {
  public:
   LoopRule() = default;
   template <class F>
-    requires(!std::is_same_v<std::decay_t<F>, LoopRule>)
-  LoopRule(F fn) {  // NOLINT
+  requires(!std::is_same_v<std::decay_t<F>, LoopRule>) LoopRule(F fn) {  // NOLINT
     using E = const loops::Expr&;
     if constexpr (std::is_invocable_v<F, E>) {
       set<1>([fn](const loops::Expr* x) { return fn(x[0]); });
@@ -201,15 +201,16 @@ struct OpDef {
   InferRule infer = nullptr;
   LoopRule loop = {};
   RowsRule rows = nullptr;
-  // Companion of `rows` for a row along the last axis: a Columns program over the same arguments, whose outputs (one sum over
-  // all rows for each position, stored as computed) follow those of `rows`. Both run block by block over the rows.
+  // Companion of `rows` for a row along the last axis: a Columns program over the same arguments, whose outputs (one
+  // sum over all rows for each position, stored as computed) follow those of `rows`. Both run block by block over the
+  // rows.
   RowsRule columns = nullptr;
   std::optional<loops::ReduceOp> reduce = {};
   // As other operators. Beside a kernel: what it is equal to, used where the operator itself has no gradient rule.
   ComposeRule compose = nullptr;
   ViewRule view = nullptr;
   ViewsRule views = nullptr;
-  bool kernel = false;  // implemented in the kernel table (kernels/table.h) under `name`
+  bool kernel = false;            // implemented in the kernel table (kernels/table.h) under `name`
   StridesRule strides = nullptr;  // kernel only
   int data_dependent = 0;  // kernel only, instead of infer: number of results, whose shapes depend on values (nonzero)
   GradRule grad = nullptr;

@@ -25,14 +25,16 @@ loops::Program elementwise_program(const OpDef& op, DType dtype) {
       args[count++] = builder.param(compute_dtype(dtype));
     }
   }
-  MOREL_CHECK(count == op.loop.arity(), Internal, "operator ", op.name, ": loop takes ", op.loop.arity(), " operands, the schema has ", count);
+  MOREL_CHECK(count == op.loop.arity(), Internal, "operator ", op.name, ": loop takes ", op.loop.arity(),
+              " operands, the schema has ", count);
   const int64_t out = builder.output(elementwise_result_dtype(op, dtype));
   builder.store(out, op.loop(args));
   return builder.finish();
 }
 
 std::string reduce_name(const OpDef& op, DType in, DType out, loops::ProgramKind kind) {
-  return cat(op.name, ".", info(in).short_name, ".", info(out).short_name, kind == loops::ProgramKind::Rows ? ".rows" : ".columns");
+  return cat(op.name, ".", info(in).short_name, ".", info(out).short_name,
+             kind == loops::ProgramKind::Rows ? ".rows" : ".columns");
 }
 
 loops::Program reduce_program(const OpDef& op, DType in, DType out, loops::ProgramKind kind) {
@@ -94,14 +96,16 @@ RowsSignature signature_of(const loops::Program& program) {
     MOREL_CHECK(out.scratch.empty(), Internal, "loop program ", program.name, ": outputs come before scratch");
     bool per_row = false;
     for (const loops::Statement& statement : program.statements)
-      if (statement.kind == loops::Statement::Kind::StoreRow && statement.target == static_cast<int64_t>(i)) per_row = true;
+      if (statement.kind == loops::Statement::Kind::StoreRow && statement.target == static_cast<int64_t>(i))
+        per_row = true;
     out.outputs.push_back({buffer.dtype, per_row});
   }
   return out;
 }
 
 template <class Make>
-const RowsSignature& cached_signature(std::map<std::pair<int, DType>, RowsSignature>& cache, const OpDef& op, DType dtype, Make make) {
+const RowsSignature& cached_signature(std::map<std::pair<int, DType>, RowsSignature>& cache, const OpDef& op,
+                                      DType dtype, Make make) {
   static std::shared_mutex mutex;
   const std::pair key(op.id, dtype);
   {
@@ -125,24 +129,21 @@ const RowsSignature& columns_signature(const OpDef& op, DType dtype) {
   return cached_signature(*cache, op, dtype, columns_program);
 }
 
-// Result types of the library's reductions of `in`. Sums of integers are int64 and those of halves also float32, in which
-// partial sums are kept.
+// Result types of the library's reductions of `in`. Sums of integers are int64 and those of halves also float32, in
+// which partial sums are kept.
 static std::set<DType> reduce_outputs(const OpDef& op, DType in) {
   using loops::ReduceOp;
   switch (*op.reduce) {
     case ReduceOp::Any:
-    case ReduceOp::All:
-      return {DType::Bool};
+    case ReduceOp::All: return {DType::Bool};
     case ReduceOp::ArgMin:
-    case ReduceOp::ArgMax:
-      return {DType::Int64};
+    case ReduceOp::ArgMax: return {DType::Int64};
     case ReduceOp::Sum:
     case ReduceOp::Prod:
       if (is_half(in)) return {in, DType::Float32};
       if (in == DType::Float32) return {in, DType::Float16, DType::BFloat16};
       return {is_differentiable(in) ? in : DType::Int64};
-    default:
-      return {in};
+    default: return {in};
   }
 }
 

@@ -6,7 +6,8 @@ namespace {
 
 Types sized(const ArgView& c) {
   for (const int64_t dim : c.ints("size"))
-    MOREL_CHECK(dim >= 0, Value, "For '", display_name(c.op()), "', sizes must not be negative, but got ", to_string(c.value("size")));
+    MOREL_CHECK(dim >= 0, Value, "For '", display_name(c.op()), "', sizes must not be negative, but got ",
+                to_string(c.value("size")));
   return {Type{c.dtype_or("dtype", DType::Float32), Shape(c.ints("size"))}};
 }
 
@@ -33,7 +34,8 @@ void register_random(Registry& registry) {
        .flags = kNoGrad | kRandom | kHidden,
        .dtypes = floats});
   add({.name = "random_truncated_normal",
-       .args = "size: int[], mean: float = 0.0, std: float = 1.0, low: float = -2.0, high: float = 2.0, dtype: dtype? = None, rng: rng",
+       .args = "size: int[], mean: float = 0.0, std: float = 1.0, low: float = -2.0, high: float = 2.0, dtype: dtype? "
+               "= None, rng: rng",
        .doc = "Normal numbers limited to [low, high] by drawing from the part of the distribution in it.",
        .infer = sized,
        .kernel = true,
@@ -43,8 +45,9 @@ void register_random(Registry& registry) {
        .args = "size: int[], low: int, high: int, dtype: dtype? = Int64, rng: rng",
        .doc = "Uniform integers in [low, high).",
        .infer = [](const ArgView& c) -> Types {
-         MOREL_CHECK(c.integer("low") < c.integer("high"), Value, "For 'Randint', 'low' must be less than 'high', but got ", c.integer("low"),
-                     " and ", c.integer("high"));
+         MOREL_CHECK(c.integer("low") < c.integer("high"), Value,
+                     "For 'Randint', 'low' must be less than 'high', but got ", c.integer("low"), " and ",
+                     c.integer("high"));
          return sized(c);
        },
        .kernel = true,
@@ -67,7 +70,8 @@ void register_random(Registry& registry) {
        .dtypes = floats});
   add({.name = "dropout_mask",
        .args = "input: Tensor, p: float, rng: rng",
-       .doc = "input / (1 - p) with the probability 1 - p, else 0. The same rng gives the same mask, so the gradient draws it again.",
+       .doc = "input / (1 - p) with the probability 1 - p, else 0. The same rng gives the same mask, so the gradient "
+              "draws it again.",
        .infer = infer_like_first,
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("dropout_mask", g.dout(), g[1], g[2])}; },

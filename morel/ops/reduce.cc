@@ -10,9 +10,12 @@ namespace {
 using loops::ReduceOp;
 
 constexpr std::string_view axes_args = "input: Tensor, axis: int|int[]? = None, keep_dims: bool = False";
-constexpr std::string_view sum_args = "input: Tensor, axis: int|int[]? = None, keep_dims: bool = False, *, dtype: dtype? = None";
+constexpr std::string_view sum_args =
+    "input: Tensor, axis: int|int[]? = None, keep_dims: bool = False, *, dtype: dtype? = None";
 
-Ints axes_of(const ArgView& call, std::string_view name = "axis") { return normalize_axes(call.op(), name, call.value(name), call.rank(0)); }
+Ints axes_of(const ArgView& call, std::string_view name = "axis") {
+  return normalize_axes(call.op(), name, call.value(name), call.rank(0));
+}
 
 int64_t reduced_count(const Shape& shape, const Ints& axes) {
   int64_t count = 1;
@@ -38,7 +41,8 @@ Syms prod_grad(const GradCall& g) {
   const Sym x = g[0], zero = b("equal", x, 0.0), safe = b("where", zero, 1.0, x);
   const Sym count = b("sum", zero, Value(axes), true);
   const Sym rest = b("prod", safe, Value(axes), true);
-  const Sym others = b("where", zero, b("where", b("equal", count, 1), rest, 0.0), b("where", b("equal", count, 0), rest / safe, 0.0));
+  const Sym others =
+      b("where", zero, b("where", b("equal", count, 1), rest, 0.0), b("where", b("equal", count, 0), rest / safe, 0.0));
   return {with_axes(g.dout(), g.shape(0), axes) * (is_complex(x.dtype()) ? b("conj", others) : others)};
 }
 
@@ -115,9 +119,11 @@ Syms mean(const Call& c) {
   Sym x = c[0];
   if (c.has("dtype")) x = b("cast", x, c.dtype("dtype"));
   const DType dtype = x.dtype();
-  MOREL_CHECK(dtype != DType::Bool, Type, "For 'Mean', the dtype Bool is not supported; cast the input to a float type first");
+  MOREL_CHECK(dtype != DType::Bool, Type,
+              "For 'Mean', the dtype Bool is not supported; cast the input to a float type first");
   const double count = static_cast<double>(reduced_count(c.shape(0), axes_of(c)));
-  const Sym total = b("sum", x, c.value("axis"), c.value("keep_dims"), is_differentiable(dtype) ? compute_dtype(dtype) : DType::Int64);
+  const Sym total = b("sum", x, c.value("axis"), c.value("keep_dims"),
+                      is_differentiable(dtype) ? compute_dtype(dtype) : DType::Int64);
   if (!is_differentiable(dtype)) return {b("cast", b("trunc_divide", total, static_cast<int64_t>(count)), dtype)};
   return {b("cast", total / count, dtype)};
 }
@@ -134,7 +140,8 @@ struct Moments {
 Moments moments_of(const Call& c) {
   Builder& b = c.builder();
   const DType dtype = c.tensor_dtype(0);
-  MOREL_CHECK(is_differentiable(dtype), Type, "For '", display_name(c.op()), "', the input must have a float dtype, but got ", info(dtype).name);
+  MOREL_CHECK(is_differentiable(dtype), Type, "For '", display_name(c.op()),
+              "', the input must have a float dtype, but got ", info(dtype).name);
   const Sym x = b("cast", c[0], compute_dtype(dtype));
   const Ints axes = axes_of(c);
   const double count = static_cast<double>(reduced_count(c.shape(0), axes));
@@ -152,7 +159,8 @@ Sym finish(const Call& c, const Sym& kept) {
   return is_complex(dtype) ? out : b("cast", out, dtype);
 }
 
-constexpr std::string_view moment_args = "input: Tensor, axis: int|int[]? = None, ddof: int|bool = 0, keepdims: bool = False";
+constexpr std::string_view moment_args =
+    "input: Tensor, axis: int|int[]? = None, ddof: int|bool = 0, keepdims: bool = False";
 
 void register_moments(Family& add) {
   add({.name = "mean",
@@ -197,8 +205,10 @@ Sym masked(const Call& c) {
 Syms extremum(const Call& c, bool largest) {
   Builder& b = c.builder();
   const Sym x = masked(c);
-  MOREL_CHECK(x.dtype() != DType::Bool || !c.has("initial"), Type, "For '", display_name(c.op()), "', 'initial' does not go with Bool");
-  if (x.dtype() == DType::Bool) return {largest ? b("any", x, c["axis"], c["keepdims"]) : b("all", x, c["axis"], c["keepdims"])};
+  MOREL_CHECK(x.dtype() != DType::Bool || !c.has("initial"), Type, "For '", display_name(c.op()),
+              "', 'initial' does not go with Bool");
+  if (x.dtype() == DType::Bool)
+    return {largest ? b("any", x, c["axis"], c["keepdims"]) : b("all", x, c["axis"], c["keepdims"])};
   Sym out = largest ? b("reduce_max", x, c["axis"], c["keepdims"]) : b("reduce_min", x, c["axis"], c["keepdims"]);
   if (c.has("initial")) out = largest ? b("maximum", out, c["initial"]) : b("minimum", out, c["initial"]);
   return {out};
@@ -235,16 +245,19 @@ Syms extremum_with_index_grad(const GradCall& g) {
 
 void register_extremes(Family& add) {
   constexpr std::string_view args =
-      "input: Tensor, axis: int|int[]? = None, keepdims: bool = False, *, initial: number? = None, where: Tensor? = None";
+      "input: Tensor, axis: int|int[]? = None, keepdims: bool = False, *, initial: number? = None, where: Tensor? = "
+      "None";
   constexpr std::string_view index_args =
       "input: Tensor, axis: int? = None, keepdims: bool = False, *, initial: number? = None, where: Tensor? = None";
   add({.name = "amax",
        .args = args,
-       .doc = "Largest element over axes; NaN wins. Elements where `where` does not hold count as `initial`, the least possible result.",
+       .doc = "Largest element over axes; NaN wins. Elements where `where` does not hold count as `initial`, the least "
+              "possible result.",
        .compose = [](const Call& c) { return extremum(c, true); }});
   add({.name = "amin",
        .args = args,
-       .doc = "Smallest element over axes; NaN wins. Elements where `where` does not hold count as `initial`, the largest possible result.",
+       .doc = "Smallest element over axes; NaN wins. Elements where `where` does not hold count as `initial`, the "
+              "largest possible result.",
        .compose = [](const Call& c) { return extremum(c, false); }});
   add({.name = "max",
        .args = index_args,
@@ -316,12 +329,14 @@ double norm_order(const Call& c, std::string_view name) {
   if (order.str() == "fro") return 2.0;
   if (order.str() == "inf") return std::numeric_limits<double>::infinity();
   if (order.str() == "-inf") return -std::numeric_limits<double>::infinity();
-  raise(ErrorKind::NotImplemented, "For '", display_name(c.op()), "', '", name, "' must be None, 'fro', 'inf', '-inf' or a number, but got '", order.str(), "'");
+  raise(ErrorKind::NotImplemented, "For '", display_name(c.op()), "', '", name,
+        "' must be None, 'fro', 'inf', '-inf' or a number, but got '", order.str(), "'");
 }
 
 Syms vector_norm_op(const Call& c) {
   const NormInput in = norm_input(c);
-  return {c.builder()("cast", vector_norm(c, in.x, norm_order(c, "p"), axes_of(c, "dim"), c.flag("keepdim")), in.dtype)};
+  return {
+      c.builder()("cast", vector_norm(c, in.x, norm_order(c, "p"), axes_of(c, "dim"), c.flag("keepdim")), in.dtype)};
 }
 
 // Norms of vectors, and of matrices where two axes are named (or the input has two).
@@ -332,16 +347,19 @@ Syms norm_op(const Call& c) {
   const bool named = c.has("dim");
   const Ints axes = axes_of(c, "dim");
   const bool keep = c.flag("keepdim");
-  MOREL_CHECK(named || order.is_none() || c.rank(0) <= 2, Value, "For 'Norm', 'dim' must be given for an input of more than 2 dimensions when 'ord' is");
+  MOREL_CHECK(named || order.is_none() || c.rank(0) <= 2, Value,
+              "For 'Norm', 'dim' must be given for an input of more than 2 dimensions when 'ord' is");
   if (order.is_none() || axes.size() == 1 || (order.tag() == Value::Tag::Str && order.str() == "fro"))
     return {b("cast", vector_norm(c, in.x, norm_order(c, "ord"), axes, keep), in.dtype)};
-  MOREL_CHECK(axes.size() == 2, Value, "For 'Norm', 'dim' must name one or two axes, but got ", to_string(c.value("dim")));
+  MOREL_CHECK(axes.size() == 2, Value, "For 'Norm', 'dim' must name one or two axes, but got ",
+              to_string(c.value("dim")));
   const double p = norm_order(c, "ord");
   MOREL_CHECK(std::abs(p) == 1.0 || std::isinf(p), NotImplemented, "For 'Norm', the matrix norm of order ", p,
               " is not supported; supported are None, 'fro', 1, -1, inf and -inf");
   // Sums along one axis, then the extreme along the other. The order of the two named axes counts.
   int64_t row = axes[0], column = axes[1];
-  if (c.value("dim").tag() == Value::Tag::Ints && normalize_axis(c.op(), "dim", c.ints("dim")[0], c.rank(0)) != row) std::swap(row, column);
+  if (c.value("dim").tag() == Value::Tag::Ints && normalize_axis(c.op(), "dim", c.ints("dim")[0], c.rank(0)) != row)
+    std::swap(row, column);
   const int64_t first = std::isinf(p) ? column : row, second = std::isinf(p) ? row : column;
   const Sym sums = b("sum", b("abs", in.x), first, true);
   Sym out = p > 0 ? b("reduce_max", sums, second, true) : b("reduce_min", sums, second, true);
@@ -371,11 +389,13 @@ void register_composites(Family& add) {
        .promotion = Promotion::Float,
        .dtypes = floats});
   add({.name = "norm",
-       .args = "input: Tensor, ord: number|str? = None, dim: int|int[]? = None, keepdim: bool = False, *, dtype: dtype? = None",
+       .args = "input: Tensor, ord: number|str? = None, dim: int|int[]? = None, keepdim: bool = False, *, dtype: "
+               "dtype? = None",
        .doc = "Norm of vectors along one axis or of matrices along two; without ord the root of the sum of squares.",
        .compose = norm_op});
   add({.name = "vector_norm",
-       .args = "input: Tensor, p: number|str = 2.0, dim: int|int[]? = None, keepdim: bool = False, *, dtype: dtype? = None",
+       .args =
+           "input: Tensor, p: number|str = 2.0, dim: int|int[]? = None, keepdim: bool = False, *, dtype: dtype? = None",
        .doc = "(sum |input|^p)^(1/p) over axes; p may be inf, -inf and 0 (the number of elements that are not zero).",
        .compose = vector_norm_op});
   add({.name = "count_nonzero",

@@ -18,10 +18,12 @@ Syms grad_from_derivative(const GradCall& g) {
 
 // An entry must say how it is computed and whether it can be differentiated.
 void check(const OpDef& op) {
-  const int ways = (op.loop ? 1 : 0) + (op.rows ? 1 : 0) + (op.reduce ? 1 : 0) + (op.view || op.views ? 1 : 0) + (op.kernel ? 1 : 0);
+  const int ways =
+      (op.loop ? 1 : 0) + (op.rows ? 1 : 0) + (op.reduce ? 1 : 0) + (op.view || op.views ? 1 : 0) + (op.kernel ? 1 : 0);
   MOREL_CHECK(ways == 1 || (ways == 0 && op.compose), Internal, "operator ", op.name,
               ": exactly one of loop, rows, reduce, view, kernel is needed, or compose (which may stand beside one)");
-  MOREL_CHECK(op.grad || op.compose || op.has(kNoGrad), Internal, "operator ", op.name, " has neither grad, compose nor kNoGrad");
+  MOREL_CHECK(op.grad || op.compose || op.has(kNoGrad), Internal, "operator ", op.name,
+              " has neither grad, compose nor kNoGrad");
   MOREL_CHECK(!op.doc.empty(), Internal, "operator ", op.name, " has no doc");
 }
 

@@ -1,4 +1,5 @@
-// The registry: every operator, by name. One function per family file adds its entries; the list of families is in registry.cc.
+// The registry: every operator, by name. One function per family file adds its entries; the list of families is in
+// registry.cc.
 #pragma once
 
 #include <deque>
@@ -64,7 +65,8 @@ std::string reduce_name(const OpDef& op, DType in, DType out, loops::ProgramKind
 bool has_reduce_program(const OpDef& op, DType in, DType out);
 loops::Program rows_program(const OpDef& op, DType dtype);
 std::string rows_name(const OpDef& op, DType dtype);
-// The same for rows whose elements lie apart while those of different rows are neighbours; operators with an axis have it.
+// The same for rows whose elements lie apart while those of different rows are neighbours; operators with an axis have
+// it.
 bool can_go_across(const OpDef& op);
 loops::Program across_program(const OpDef& op, DType dtype);
 std::string across_name(const OpDef& op, DType dtype);
@@ -100,7 +102,8 @@ Types infer_from_axes(const ArgView& call);
 Types infer_view(const ArgView& call);
 // Result has the type of argument 0.
 Types infer_like_first(const ArgView& call);
-// Strides rules: channels-last where the channels are many enough for oneDNN to gain by it; as tensor argument 0 or 1 lies.
+// Strides rules: channels-last where the channels are many enough for oneDNN to gain by it; as tensor argument 0 or 1
+// lies.
 std::optional<Strides> prefer_channels_last(const ArgView& call, size_t idx, const Shape& shape);
 template <size_t arg>
 std::optional<Strides> strides_like(const ArgView& call, size_t idx, const Shape& shape);

@@ -11,8 +11,9 @@ struct KindName {
   uint32_t kinds;
 };
 constexpr KindName kind_names[] = {
-    {"Tensor", kTensor}, {"Tensor[]", kTensors}, {"number", kNumber}, {"bool", kBool},     {"int", kInt}, {"float", kFloat},
-    {"str", kStr},       {"dtype", kDType},      {"int[]", kInts},    {"float[]", kFloats}, {"rng", kRng},
+    {"Tensor", kTensor}, {"Tensor[]", kTensors}, {"number", kNumber}, {"bool", kBool},
+    {"int", kInt},       {"float", kFloat},      {"str", kStr},       {"dtype", kDType},
+    {"int[]", kInts},    {"float[]", kFloats},   {"rng", kRng},
 };
 
 std::string_view strip(std::string_view text) {
@@ -77,7 +78,8 @@ Value parse_default(std::string_view text, uint32_t kinds) {
   const bool is_integer = text.find_first_not_of("-0123456789") == std::string_view::npos;
   if (is_integer && (kinds & kInts) && !(kinds & (kInt | kNumber)))
     return Value(Ints{std::strtoll(std::string(text).c_str(), nullptr, 10)});
-  if (is_integer && !(kinds & kFloat)) return Value(static_cast<int64_t>(std::strtoll(std::string(text).c_str(), nullptr, 10)));
+  if (is_integer && !(kinds & kFloat))
+    return Value(static_cast<int64_t>(std::strtoll(std::string(text).c_str(), nullptr, 10)));
   for (int i = 0; i < num_dtypes; ++i)
     if (dtype_table[i].name == text) return Value(static_cast<DType>(i));
   return Value(std::strtod(std::string(text).c_str(), nullptr));
@@ -96,7 +98,8 @@ Schema Schema::parse(std::string_view text) {
     const size_t colon = part.find(':'), equals = part.find('=');
     MOREL_CHECK(colon != std::string_view::npos, Internal, "schema: no type in '", part, "'");
     spec.name = strip(part.substr(0, colon));
-    const std::string_view type = strip(part.substr(colon + 1, equals == std::string_view::npos ? equals : equals - colon - 1));
+    const std::string_view type =
+        strip(part.substr(colon + 1, equals == std::string_view::npos ? equals : equals - colon - 1));
     spec.type_text = type;
     spec.kinds = parse_kinds(type);
     if (equals != std::string_view::npos) {
@@ -125,29 +128,18 @@ size_t Schema::required() const {
 
 bool accepts(const ArgSpec& spec, const Value& value) {
   switch (value.tag()) {
-    case Value::Tag::None:
-      return (spec.kinds & (kNone | kRng)) != 0;
-    case Value::Tag::Bool:
-      return (spec.kinds & (kNumber | kBool)) != 0;
-    case Value::Tag::Int:
-      return (spec.kinds & (kNumber | kInt | kFloat)) != 0;
-    case Value::Tag::Float:
-      return (spec.kinds & (kNumber | kFloat)) != 0;
-    case Value::Tag::Complex:
-      return (spec.kinds & kNumber) != 0;
-    case Value::Tag::Str:
-      return (spec.kinds & kStr) != 0;
-    case Value::Tag::DType:
-      return (spec.kinds & kDType) != 0;
-    case Value::Tag::Ints:
-      return (spec.kinds & (kInts | kRng)) != 0;
-    case Value::Tag::Floats:
-      return (spec.kinds & kFloats) != 0;
-    case Value::Tag::List:
-      return (spec.kinds & kTensors) != 0;
+    case Value::Tag::None: return (spec.kinds & (kNone | kRng)) != 0;
+    case Value::Tag::Bool: return (spec.kinds & (kNumber | kBool)) != 0;
+    case Value::Tag::Int: return (spec.kinds & (kNumber | kInt | kFloat)) != 0;
+    case Value::Tag::Float: return (spec.kinds & (kNumber | kFloat)) != 0;
+    case Value::Tag::Complex: return (spec.kinds & kNumber) != 0;
+    case Value::Tag::Str: return (spec.kinds & kStr) != 0;
+    case Value::Tag::DType: return (spec.kinds & kDType) != 0;
+    case Value::Tag::Ints: return (spec.kinds & (kInts | kRng)) != 0;
+    case Value::Tag::Floats: return (spec.kinds & kFloats) != 0;
+    case Value::Tag::List: return (spec.kinds & kTensors) != 0;
     case Value::Tag::Tensor:
-    case Value::Tag::Node:
-      return (spec.kinds & kTensor) != 0;
+    case Value::Tag::Node: return (spec.kinds & kTensor) != 0;
   }
   return false;
 }

@@ -1,7 +1,8 @@
 // Argument schema of an operator, parsed once from its text:
 //   "input: Tensor, other: Tensor|number, axis: int[]? = None, *, reduction: str = 'mean'"
-// Types: Tensor, Tensor[], number (a Python scalar), bool, int, float, str, dtype, int[], float[], rng (seed and offset, filled
-// from the default generator); alternatives with |, a trailing ? accepts None. Arguments after * are keyword-only.
+// Types: Tensor, Tensor[], number (a Python scalar), bool, int, float, str, dtype, int[], float[], rng (seed and
+// offset, filled from the default generator); alternatives with |, a trailing ? accepts None. Arguments after * are
+// keyword-only.
 #pragma once
 
 #include <cstdint>

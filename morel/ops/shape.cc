@@ -13,15 +13,17 @@ Shape resolve_shape(const ArgView& call, const Shape& from, const Ints& wanted) 
   for (size_t i = 0; i < out.size(); ++i) {
     MOREL_CHECK(out[i] >= -1, Value, "For '", display_name(call.op()), "', 'shape' must not contain ", out[i]);
     if (out[i] == -1) {
-      MOREL_CHECK(free < 0, Value, "For '", display_name(call.op()), "', 'shape' may contain -1 only once, but got ", to_string(out));
+      MOREL_CHECK(free < 0, Value, "For '", display_name(call.op()), "', 'shape' may contain -1 only once, but got ",
+                  to_string(out));
       free = static_cast<int64_t>(i);
     } else {
       known *= out[i];
     }
   }
   if (free >= 0 && known != 0 && total % known == 0) out[static_cast<size_t>(free)] = known = total / known;
-  MOREL_CHECK(num_elements(out) == total && (free < 0 || out[static_cast<size_t>(free)] >= 0), Value, "For '", display_name(call.op()),
-              "', a tensor ", to_string(from), " of ", total, " elements cannot have the shape ", to_string(Shape(wanted.begin(), wanted.end())));
+  MOREL_CHECK(num_elements(out) == total && (free < 0 || out[static_cast<size_t>(free)] >= 0), Value, "For '",
+              display_name(call.op()), "', a tensor ", to_string(from), " of ", total,
+              " elements cannot have the shape ", to_string(Shape(wanted.begin(), wanted.end())));
   return out;
 }
 
@@ -35,7 +37,8 @@ std::optional<Layout> reshaped(const Layout& input, const Shape& shape) {
     while (old > 0 && input.shape[old - 1] == 1) --old;
     if (old == 0) break;
     int64_t stride = input.strides[old - 1], run = input.shape[old - 1];
-    for (--old; old > 0 && (input.shape[old - 1] == 1 || input.strides[old - 1] == stride * run); --old) run *= input.shape[old - 1];
+    for (--old; old > 0 && (input.shape[old - 1] == 1 || input.strides[old - 1] == stride * run); --old)
+      run *= input.shape[old - 1];
     while (run > 1) {
       if (fresh == 0 || run % shape[fresh - 1] != 0) return std::nullopt;
       --fresh;
@@ -60,7 +63,8 @@ Layout dense(const Shape& shape) { return {shape, contiguous_strides(shape), 0};
 // Gradient of a view that picks elements: zeros with the cotangent at the picked places.
 Syms picking_grad(const GradCall& g) {
   const Layout picked = *g.op().view(g, dense(g.shape(0)));
-  return {g.builder()("as_strided_grad", g.dout(), Ints(g.shape(0)), Ints(picked.shape), Ints(picked.strides), picked.offset)};
+  return {g.builder()("as_strided_grad", g.dout(), Ints(g.shape(0)), Ints(picked.shape), Ints(picked.strides),
+                      picked.offset)};
 }
 
 // Gradient of a view that has the same elements in another shape.
@@ -74,16 +78,19 @@ std::optional<Layout> reshape_view(const ArgView& call, const Layout& input) {
 
 std::optional<Layout> expand_dims_view(const ArgView& call, const Layout& input) {
   const int64_t rank = static_cast<int64_t>(input.shape.size()) + 1;
-  const size_t axis = static_cast<size_t>(normalize_axis(call.op(), call.op().schema.args[1].name, call.value(1).integer(), rank));
+  const size_t axis =
+      static_cast<size_t>(normalize_axis(call.op(), call.op().schema.args[1].name, call.value(1).integer(), rank));
   Layout out = input;
-  out.strides.insert(out.strides.begin() + axis, axis < input.shape.size() ? input.shape[axis] * input.strides[axis] : 1);
+  out.strides.insert(out.strides.begin() + axis,
+                     axis < input.shape.size() ? input.shape[axis] * input.strides[axis] : 1);
   out.shape.insert(out.shape.begin() + axis, 1);
   return out;
 }
 
 std::optional<Layout> squeeze_view(const ArgView& call, const Layout& input) {
   const bool all = !call.has("axis");
-  const Ints axes = all ? Ints{} : normalize_axes(call.op(), "axis", call.value("axis"), static_cast<int64_t>(input.shape.size()));
+  const Ints axes =
+      all ? Ints{} : normalize_axes(call.op(), "axis", call.value("axis"), static_cast<int64_t>(input.shape.size()));
   Layout out{{}, {}, input.offset};
   size_t next = 0;
   for (size_t i = 0; i < input.shape.size(); ++i) {
@@ -98,21 +105,23 @@ std::optional<Layout> squeeze_view(const ArgView& call, const Layout& input) {
 
 std::optional<Layout> view_view(const ArgView& call, const Layout& input) {
   std::optional<Layout> out = reshape_view(call, input);
-  MOREL_CHECK(out, Runtime, "For 'View', the elements of a tensor ", to_string(input.shape), " with strides ", to_string(Shape(input.strides)),
-              " do not lie evenly in the new shape; use reshape, which copies them");
+  MOREL_CHECK(out, Runtime, "For 'View', the elements of a tensor ", to_string(input.shape), " with strides ",
+              to_string(Shape(input.strides)), " do not lie evenly in the new shape; use reshape, which copies them");
   return out;
 }
 
 void register_reshape(Family& add) {
   add({.name = "reshape",
        .args = "input: Tensor, shape: int[]",
-       .doc = "The same elements, in order, in another shape; one size may be -1. A view where the layout allows, else a copy.",
+       .doc = "The same elements, in order, in another shape; one size may be -1. A view where the layout allows, else "
+              "a copy.",
        .view = reshape_view,
        .grad = reshape_grad,
        .onnx = {"Reshape", 14, ""}});
   add({.name = "view",
        .args = "input: Tensor, shape: int[]",
-       .doc = "The same elements, in order, in another shape, never copied: an error where the layout does not allow that.",
+       .doc = "The same elements, in order, in another shape, never copied: an error where the layout does not allow "
+              "that.",
        .view = view_view,
        .grad = reshape_grad});
   add({.name = "expand_dims",
@@ -146,7 +155,8 @@ void register_reshape(Family& add) {
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
          const std::string& order = c.str("order");
-         MOREL_CHECK(order == "C" || order == "F", Value, "For 'Flatten', 'order' must be 'C' or 'F', but got '", order, "'");
+         MOREL_CHECK(order == "C" || order == "F", Value, "For 'Flatten', 'order' must be 'C' or 'F', but got '", order,
+                     "'");
          Sym x = c[0];
          const int64_t rank = c.rank(0);
          if (order == "F") {
@@ -156,8 +166,10 @@ void register_reshape(Family& add) {
          }
          if (rank == 0) return {b("reshape", x, Ints{1})};
          // An input of one axis flattens to itself with the default start_dim of 1.
-         const int64_t first = rank == 1 && c.integer("start_dim") == 1 ? 0 : c.axis("start_dim", rank), last = c.axis("end_dim", rank);
-         MOREL_CHECK(first <= last, Value, "For 'Flatten', 'start_dim' must not lie behind 'end_dim', but got ", first, " and ", last);
+         const int64_t first = rank == 1 && c.integer("start_dim") == 1 ? 0 : c.axis("start_dim", rank),
+                       last = c.axis("end_dim", rank);
+         MOREL_CHECK(first <= last, Value, "For 'Flatten', 'start_dim' must not lie behind 'end_dim', but got ", first,
+                     " and ", last);
          Ints shape;
          int64_t merged = 1;
          for (int64_t i = 0; i < rank; ++i) {
@@ -180,8 +192,8 @@ Ints permutation(const ArgView& call) {
   const Ints& dims = call.value(1).ints();
   const int64_t rank = call.rank(0);
   const std::string& name = call.op().schema.args[1].name;
-  MOREL_CHECK(static_cast<int64_t>(dims.size()) == rank, Value, "For '", display_name(call.op()), "', '", name, "' must name each of the ", rank,
-              " axes once, but got ", to_string(call.value(1)));
+  MOREL_CHECK(static_cast<int64_t>(dims.size()) == rank, Value, "For '", display_name(call.op()), "', '", name,
+              "' must name each of the ", rank, " axes once, but got ", to_string(call.value(1)));
   normalize_axes(call.op(), name, call.value(1), rank);  // for its checks
   Ints out;
   for (const int64_t axis : dims) out.push_back(axis < 0 ? axis + rank : axis);
@@ -224,7 +236,8 @@ Syms movedim(const Call& c) {
     return out;
   };
   const Ints from = axes("source"), to = axes("destination");
-  MOREL_CHECK(from.size() == to.size(), Value, "For 'Movedim', 'source' and 'destination' must name as many axes, but got ", from.size(), " and ",
+  MOREL_CHECK(from.size() == to.size(), Value,
+              "For 'Movedim', 'source' and 'destination' must name as many axes, but got ", from.size(), " and ",
               to.size());
   Ints dims(static_cast<size_t>(rank), -1);
   for (size_t i = 0; i < from.size(); ++i) dims[static_cast<size_t>(to[i])] = from[i];
@@ -266,15 +279,17 @@ void register_order(Family& add) {
 std::optional<Layout> broadcast_view(const ArgView& call, const Layout& input) {
   const Ints& wanted = call.value(1).ints();
   const OpDef& op = call.op();
-  MOREL_CHECK(wanted.size() >= input.shape.size(), Value, "For '", display_name(op), "', a tensor ", to_string(input.shape),
-              " cannot be broadcast to the smaller rank of ", to_string(Shape(wanted.begin(), wanted.end())));
+  MOREL_CHECK(wanted.size() >= input.shape.size(), Value, "For '", display_name(op), "', a tensor ",
+              to_string(input.shape), " cannot be broadcast to the smaller rank of ",
+              to_string(Shape(wanted.begin(), wanted.end())));
   const size_t shift = wanted.size() - input.shape.size();
   Layout out{Shape(wanted.begin(), wanted.end()), Strides(wanted.size(), 0), input.offset};
   for (size_t i = 0; i < wanted.size(); ++i) {
     const int64_t have = i < shift ? 1 : input.shape[i - shift];
     if (wanted[i] == -1 && i >= shift) out.shape[i] = have;
-    MOREL_CHECK(out.shape[i] >= 0 && (have == 1 || have == out.shape[i]), Value, "For '", display_name(op), "', a tensor ", to_string(input.shape),
-                " cannot be broadcast to ", to_string(Shape(wanted.begin(), wanted.end())), ": axis ", i, " has ", have);
+    MOREL_CHECK(out.shape[i] >= 0 && (have == 1 || have == out.shape[i]), Value, "For '", display_name(op),
+                "', a tensor ", to_string(input.shape), " cannot be broadcast to ",
+                to_string(Shape(wanted.begin(), wanted.end())), ": axis ", i, " has ", have);
     if (have != 1 || (i >= shift && out.shape[i] == 1)) out.strides[i] = input.strides[i - shift];
   }
   return out;
@@ -299,7 +314,8 @@ Sym tiled(Builder& b, const Sym& x, const Ints& counts) {
 Syms tile(const Call& c) {
   Builder& b = c.builder();
   Ints counts = c.ints("dims");
-  for (const int64_t count : counts) MOREL_CHECK(count >= 0, Value, "For 'Tile', 'dims' must not contain negative numbers, but got ", count);
+  for (const int64_t count : counts)
+    MOREL_CHECK(count >= 0, Value, "For 'Tile', 'dims' must not contain negative numbers, but got ", count);
   const size_t rank = c.shape(0).size();
   while (counts.size() < rank) counts.insert(counts.begin(), 1);
   Ints shape(counts.size() - rank, 1);
@@ -315,15 +331,17 @@ Ints repeats_of(const Call& c) {
   const Value& repeats = c.value("repeats");
   if (repeats.tag() == Value::Tag::Int) return Ints{repeats.integer()};
   if (repeats.tag() == Value::Tag::Ints) return repeats.ints();
-  MOREL_CHECK(repeats.is_tensor(), NotImplemented, "For 'RepeatInterleave', a tensor of 'repeats' is only supported outside of graphs");
+  MOREL_CHECK(repeats.is_tensor(), NotImplemented,
+              "For 'RepeatInterleave', a tensor of 'repeats' is only supported outside of graphs");
   const Tensor tensor = repeats.tensor();
-  MOREL_CHECK(is_integral(tensor.dtype()) && tensor.rank() <= 1, Type, "For 'RepeatInterleave', 'repeats' must be integers in one axis, but got ",
-              to_string(repeats));
+  MOREL_CHECK(is_integral(tensor.dtype()) && tensor.rank() <= 1, Type,
+              "For 'RepeatInterleave', 'repeats' must be integers in one axis, but got ", to_string(repeats));
   Ints out;
   visit_dtype(tensor.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_integral_v<T>)
-      for (int64_t i = 0; i < tensor.size(); ++i) out.push_back(static_cast<int64_t>(tensor.as<T>()[i * (tensor.rank() ? tensor.strides()[0] : 1)]));
+      for (int64_t i = 0; i < tensor.size(); ++i)
+        out.push_back(static_cast<int64_t>(tensor.as<T>()[i * (tensor.rank() ? tensor.strides()[0] : 1)]));
   });
   return out;
 }
@@ -337,8 +355,8 @@ Syms repeat_interleave(const Call& c) {
   const Ints repeats = repeats_of(c);
   for (const int64_t count : repeats)
     MOREL_CHECK(count >= 0, Value, "For 'RepeatInterleave', 'repeats' must not be negative, but got ", count);
-  MOREL_CHECK(repeats.size() == 1 || static_cast<int64_t>(repeats.size()) == n, Value, "For 'RepeatInterleave', 'repeats' must be one number or ", n,
-              " of them, but got ", repeats.size());
+  MOREL_CHECK(repeats.size() == 1 || static_cast<int64_t>(repeats.size()) == n, Value,
+              "For 'RepeatInterleave', 'repeats' must be one number or ", n, " of them, but got ", repeats.size());
   // A new axis behind `axis`, broadcast, merged.
   const auto repeated = [&](const Sym& part, int64_t count) {
     Ints apart(part.shape()), merged(part.shape());
@@ -358,13 +376,15 @@ Syms repeat_interleave(const Call& c) {
 Syms meshgrid(const Call& c) {
   Builder& b = c.builder();
   const std::string& indexing = c.str("indexing");
-  MOREL_CHECK(indexing == "xy" || indexing == "ij", Value, "For 'Meshgrid', 'indexing' must be 'xy' or 'ij', but got '", indexing, "'");
+  MOREL_CHECK(indexing == "xy" || indexing == "ij", Value, "For 'Meshgrid', 'indexing' must be 'xy' or 'ij', but got '",
+              indexing, "'");
   const Value::List& inputs = c.value(0).list();
   const bool swap = indexing == "xy" && inputs.size() > 1;
   const auto place = [&](size_t i) { return swap && i < 2 ? 1 - i : i; };
   Ints shape(inputs.size(), 1);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    MOREL_CHECK(shape_of(inputs[i]).size() <= 1, Value, "For 'Meshgrid', the inputs must have one axis, but got ", to_string(inputs[i]));
+    MOREL_CHECK(shape_of(inputs[i]).size() <= 1, Value, "For 'Meshgrid', the inputs must have one axis, but got ",
+                to_string(inputs[i]));
     shape[place(i)] = num_elements(shape_of(inputs[i]));
   }
   Syms out;
@@ -418,8 +438,8 @@ std::optional<Layout> narrow_view(const ArgView& call, const Layout& input) {
   MOREL_CHECK(!input.shape.empty(), Value, "For 'Narrow', the input must have an axis");
   const int64_t n = input.shape[axis], length = call.integer("length");
   const int64_t start = call.integer("start") < 0 ? call.integer("start") + n : call.integer("start");
-  MOREL_CHECK(start >= 0 && length >= 0 && start + length <= n, Value, "For 'Narrow', 'start' ", call.integer("start"), " and 'length' ", length,
-              " leave axis ", axis, " of ", to_string(input.shape));
+  MOREL_CHECK(start >= 0 && length >= 0 && start + length <= n, Value, "For 'Narrow', 'start' ", call.integer("start"),
+              " and 'length' ", length, " leave axis ", axis, " of ", to_string(input.shape));
   return narrowed(input, axis, start, length);
 }
 
@@ -427,7 +447,8 @@ std::optional<Layout> select_view(const ArgView& call, const Layout& input) {
   MOREL_CHECK(!input.shape.empty(), Index, "For 'Select', a tensor without axes cannot be indexed");
   const size_t axis = static_cast<size_t>(call.axis("dim", static_cast<int64_t>(input.shape.size())));
   const int64_t n = input.shape[axis], index = call.integer("index");
-  MOREL_CHECK(index >= -n && index < n, Index, "For 'Select', index ", index, " is out of range for axis ", axis, " with ", n, " elements");
+  MOREL_CHECK(index >= -n && index < n, Index, "For 'Select', index ", index, " is out of range for axis ", axis,
+              " with ", n, " elements");
   Layout out = narrowed(input, axis, index < 0 ? index + n : index, 1);
   out.shape.erase(out.shape.begin() + axis);
   out.strides.erase(out.strides.begin() + axis);
@@ -447,19 +468,20 @@ Range slice_range(int64_t n, int64_t begin, int64_t end, int64_t step, bool open
   return {length > 0 ? begin : 0, std::max<int64_t>(0, length)};
 }
 
-// begin, end and strides for the leading axes; bit i of a mask speaks of entry i. ellipsis: the entry stands for all axes
-// that have no other; new_axis: it adds an axis of one element; shrink_axis: it is an index.
+// begin, end and strides for the leading axes; bit i of a mask speaks of entry i. ellipsis: the entry stands for all
+// axes that have no other; new_axis: it adds an axis of one element; shrink_axis: it is an index.
 std::optional<Layout> strided_slice_view(const ArgView& call, const Layout& input) {
   const OpDef& op = call.op();
   const Ints &begin = call.ints("begin"), &end = call.ints("end"), &steps = call.ints("strides");
   MOREL_CHECK(begin.size() == end.size() && begin.size() == steps.size(), Value, "For '", display_name(op),
-              "', 'begin', 'end' and 'strides' must have as many entries, but got ", begin.size(), ", ", end.size(), " and ", steps.size());
+              "', 'begin', 'end' and 'strides' must have as many entries, but got ", begin.size(), ", ", end.size(),
+              " and ", steps.size());
   const auto bit = [&](const char* mask, size_t i) { return (call.integer(mask) >> i & 1) != 0; };
   size_t named = 0;
   for (size_t i = 0; i < begin.size(); ++i)
     if (!bit("ellipsis_mask", i) && !bit("new_axis_mask", i)) ++named;
-  MOREL_CHECK(named <= input.shape.size(), Index, "For '", display_name(op), "', ", named, " axes are sliced, but the input ", to_string(input.shape),
-              " has ", input.shape.size());
+  MOREL_CHECK(named <= input.shape.size(), Index, "For '", display_name(op), "', ", named,
+              " axes are sliced, but the input ", to_string(input.shape), " has ", input.shape.size());
   Layout out{{}, {}, input.offset};
   size_t axis = 0;
   const auto keep = [&] {
@@ -475,11 +497,13 @@ std::optional<Layout> strided_slice_view(const ArgView& call, const Layout& inpu
       out.strides.push_back(0);
     } else if (bit("shrink_axis_mask", i)) {
       const int64_t n = input.shape[axis], at = begin[i] < 0 ? begin[i] + n : begin[i];
-      MOREL_CHECK(at >= 0 && at < n, Index, "For '", display_name(op), "', index ", begin[i], " is out of range for axis ", axis, " with ", n, " elements");
+      MOREL_CHECK(at >= 0 && at < n, Index, "For '", display_name(op), "', index ", begin[i],
+                  " is out of range for axis ", axis, " with ", n, " elements");
       out.offset += at * input.strides[axis++];
     } else {
       MOREL_CHECK(steps[i] != 0, Value, "For '", display_name(op), "', 'strides' must not contain 0");
-      const Range range = slice_range(input.shape[axis], begin[i], end[i], steps[i], bit("begin_mask", i), bit("end_mask", i));
+      const Range range =
+          slice_range(input.shape[axis], begin[i], end[i], steps[i], bit("begin_mask", i), bit("end_mask", i));
       out.offset += range.start * input.strides[axis];
       out.shape.push_back(range.length);
       out.strides.push_back(input.strides[axis++] * steps[i]);
@@ -491,11 +515,14 @@ std::optional<Layout> strided_slice_view(const ArgView& call, const Layout& inpu
 
 std::optional<Layout> diagonal_view(const ArgView& call, const Layout& input) {
   const int64_t rank = static_cast<int64_t>(input.shape.size());
-  MOREL_CHECK(rank >= 2, Value, "For 'Diagonal', the input must have at least 2 dimensions, but got ", to_string(input.shape));
-  const size_t row = static_cast<size_t>(call.axis("dim1", rank)), column = static_cast<size_t>(call.axis("dim2", rank));
+  MOREL_CHECK(rank >= 2, Value, "For 'Diagonal', the input must have at least 2 dimensions, but got ",
+              to_string(input.shape));
+  const size_t row = static_cast<size_t>(call.axis("dim1", rank)),
+               column = static_cast<size_t>(call.axis("dim2", rank));
   MOREL_CHECK(row != column, Value, "For 'Diagonal', 'dim1' and 'dim2' must differ, but got ", row, " twice");
   const int64_t offset = call.integer("offset");
-  const int64_t length = offset >= 0 ? std::min(input.shape[row], input.shape[column] - offset) : std::min(input.shape[row] + offset, input.shape[column]);
+  const int64_t length = offset >= 0 ? std::min(input.shape[row], input.shape[column] - offset)
+                                     : std::min(input.shape[row] + offset, input.shape[column]);
   Layout out{{}, {}, input.offset};
   for (size_t i = 0; i < input.shape.size(); ++i) {
     if (i == row || i == column) continue;
@@ -510,7 +537,8 @@ std::optional<Layout> diagonal_view(const ArgView& call, const Layout& input) {
 
 std::optional<Layout> as_strided_view(const ArgView& call, const Layout& input) {
   const Ints &size = call.ints("size"), &stride = call.ints("stride");
-  MOREL_CHECK(size.size() == stride.size(), Value, "For 'AsStrided', 'size' and 'stride' must have as many entries, but got ", size.size(), " and ",
+  MOREL_CHECK(size.size() == stride.size(), Value,
+              "For 'AsStrided', 'size' and 'stride' must have as many entries, but got ", size.size(), " and ",
               stride.size());
   const Shape& shape = input.shape;
   if (!is_row_major(input)) return std::nullopt;
@@ -520,8 +548,8 @@ std::optional<Layout> as_strided_view(const ArgView& call, const Layout& input) 
     (stride[i] < 0 ? low : high) += (size[i] - 1) * stride[i];
   }
   const Shape wanted(size.begin(), size.end());
-  MOREL_CHECK(num_elements(wanted) == 0 || (low >= 0 && high < num_elements(shape)), Value, "For 'AsStrided', elements ", low, " to ", high,
-              " are asked of a tensor of ", num_elements(shape));
+  MOREL_CHECK(num_elements(wanted) == 0 || (low >= 0 && high < num_elements(shape)), Value,
+              "For 'AsStrided', elements ", low, " to ", high, " are asked of a tensor of ", num_elements(shape));
   return Layout{wanted, Strides(stride.begin(), stride.end()), input.offset + call.integer("offset")};
 }
 
@@ -537,9 +565,11 @@ void register_slices(Family& add) {
        .view = select_view,
        .grad = picking_grad});
   add({.name = "strided_slice",
-       .args = "input_x: Tensor, begin: int[], end: int[], strides: int[], begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0, "
+       .args = "input_x: Tensor, begin: int[], end: int[], strides: int[], begin_mask: int = 0, end_mask: int = 0, "
+               "ellipsis_mask: int = 0, "
                "new_axis_mask: int = 0, shrink_axis_mask: int = 0",
-       .doc = "View of every strides[i]-th element of [begin[i], end[i]) along the leading axes, as Python's slices. Bit i of a mask says: "
+       .doc = "View of every strides[i]-th element of [begin[i], end[i]) along the leading axes, as Python's slices. "
+              "Bit i of a mask says: "
               "begin or end is open, the entry stands for all other axes, is a new axis, or is an index.",
        .view = strided_slice_view,
        .grad = picking_grad,
@@ -551,7 +581,8 @@ void register_slices(Family& add) {
        .grad = picking_grad});
   add({.name = "as_strided",
        .args = "input: Tensor, size: int[], stride: int[], offset: int = 0",
-       .doc = "View of any shape and strides (in elements) over the elements of input in row-major order, from element `offset` on.",
+       .doc = "View of any shape and strides (in elements) over the elements of input in row-major order, from element "
+              "`offset` on.",
        .view = as_strided_view,
        .grad = picking_grad});
 }
@@ -570,11 +601,13 @@ Ints sections_of(const ArgView& call, int64_t n) {
   }
   int64_t total = 0;
   for (const int64_t size : spec.ints()) {
-    MOREL_CHECK(size >= 0, Value, "For 'Split', 'split_size_or_sections' must not contain negative numbers, but got ", size);
+    MOREL_CHECK(size >= 0, Value, "For 'Split', 'split_size_or_sections' must not contain negative numbers, but got ",
+                size);
     out.push_back(size);
     total += size;
   }
-  MOREL_CHECK(total == n, Value, "For 'Split', the sections ", to_string(spec), " must add up to ", n, ", the size of axis ", call.integer("axis"));
+  MOREL_CHECK(total == n, Value, "For 'Split', the sections ", to_string(spec), " must add up to ", n,
+              ", the size of axis ", call.integer("axis"));
   return out;
 }
 
@@ -616,7 +649,8 @@ Syms chunk(const Call& c) {
   const size_t axis = split_axis(c, "axis", c.shape(0));
   const int64_t chunks = c.integer("chunks"), n = c.shape(0)[axis];
   MOREL_CHECK(chunks > 0, Value, "For 'Chunk', 'chunks' must be positive, but got ", chunks);
-  const Sym parts = c.builder()("split", c[0], std::max<int64_t>(1, (n + chunks - 1) / chunks), static_cast<int64_t>(axis));
+  const Sym parts =
+      c.builder()("split", c[0], std::max<int64_t>(1, (n + chunks - 1) / chunks), static_cast<int64_t>(axis));
   Syms out;
   if (!parts.value().is_list()) return {parts};
   for (size_t i = 0; i < parts.value().list().size(); ++i) out.push_back(parts.item(i));
@@ -634,19 +668,22 @@ Syms tensor_split(const Call& c) {
     MOREL_CHECK(count > 0, Value, "For 'TensorSplit', 'indices_or_sections' must be positive, but got ", count);
     for (int64_t i = 1; i < count; ++i) starts.push_back(i * (n / count) + std::min(i, n % count));
   } else {
-    for (const int64_t at : c.ints("indices_or_sections")) starts.push_back(std::clamp<int64_t>(at < 0 ? at + n : at, 0, n));
+    for (const int64_t at : c.ints("indices_or_sections"))
+      starts.push_back(std::clamp<int64_t>(at < 0 ? at + n : at, 0, n));
   }
   starts.push_back(n);
   Syms out;
   for (size_t i = 0; i + 1 < starts.size(); ++i)
-    out.push_back(b("narrow", c[0], static_cast<int64_t>(axis), std::min(starts[i], n), std::max<int64_t>(0, starts[i + 1] - starts[i])));
+    out.push_back(b("narrow", c[0], static_cast<int64_t>(axis), std::min(starts[i], n),
+                    std::max<int64_t>(0, starts[i + 1] - starts[i])));
   return out;
 }
 
 void register_splits(Family& add) {
   add({.name = "split",
        .args = "tensor: Tensor, split_size_or_sections: int|int[], axis: int = 0",
-       .doc = "Views of consecutive pieces along axis: all of one size (the last may be smaller), or of the given sizes.",
+       .doc =
+           "Views of consecutive pieces along axis: all of one size (the last may be smaller), or of the given sizes.",
        .views = split_views,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("concat", all_douts(g), g["axis"])}; },
        .onnx = {"Split", 18, "axis=axis"}});

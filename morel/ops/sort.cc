@@ -77,7 +77,8 @@ void register_sort(Registry& registry) {
        },
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms {
-         // d/dx_i = sum over j >= i of dout_j * prod_{k <= j, k != i} x_k; zeros are treated exactly by a product over prefixes.
+         // d/dx_i = sum over j >= i of dout_j * prod_{k <= j, k != i} x_k; zeros are treated exactly by a product over
+         // prefixes.
          Builder& b = g.builder();
          const Ints axis{g.integer("axis")};
          const Sym weighted = g.dout() * g.out();

@@ -1,5 +1,5 @@
-// The backward pass over the tape: nodes in descending order of their sequence numbers, so every cotangent is complete when
-// its node runs.
+// The backward pass over the tape: nodes in descending order of their sequence numbers, so every cotangent is complete
+// when its node runs.
 #include <algorithm>
 #include <unordered_map>
 
@@ -128,7 +128,8 @@ class Pass {
 
 }  // namespace
 
-Values backward(std::span<const Tensor> outputs, std::span<const Value> seeds, std::span<const Tensor> inputs, bool keep_graph) {
+Values backward(std::span<const Tensor> outputs, std::span<const Value> seeds, std::span<const Tensor> inputs,
+                bool keep_graph) {
   Pass pass(inputs, keep_graph || grad_depth() > 0);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& output = outputs[i];
@@ -137,8 +138,8 @@ Values backward(std::span<const Tensor> outputs, std::span<const Value> seeds, s
       seed = Tensor::full(output.shape(), output.dtype(), 1);
     } else {
       const Tensor given = seed.tensor();
-      MOREL_CHECK(given.shape() == output.shape(), Value, "the sensitivity has shape ", to_string(given.shape()), " but the output has shape ",
-                  to_string(output.shape()));
+      MOREL_CHECK(given.shape() == output.shape(), Value, "the sensitivity has shape ", to_string(given.shape()),
+                  " but the output has shape ", to_string(output.shape()));
       if (given.dtype() != output.dtype()) seed = convert(given, output.dtype());
     }
     pass.seed(output, std::move(seed));

@@ -4,7 +4,9 @@
 
 namespace morel {
 
-Tensor contiguous(const Tensor& tensor) { return tensor.is_contiguous() ? tensor : kernels::converted(tensor, tensor.dtype()); }
+Tensor contiguous(const Tensor& tensor) {
+  return tensor.is_contiguous() ? tensor : kernels::converted(tensor, tensor.dtype());
+}
 
 Tensor convert(const Tensor& tensor, DType dtype) { return kernels::converted(tensor, dtype); }
 

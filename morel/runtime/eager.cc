@@ -22,14 +22,15 @@ bool any_requires_grad(std::span<const Value> args) {
 }
 
 [[noreturn]] void wrong_argument(const OpDef& op, const ArgSpec& spec, const Value& value) {
-  raise(ErrorKind::Type, "For '", display_name(op), "', '", spec.name, "' must be ", spec.type_text, ", but got ", to_string(value));
+  raise(ErrorKind::Type, "For '", display_name(op), "', '", spec.name, "' must be ", spec.type_text, ", but got ",
+        to_string(value));
 }
 
 // Fills in defaults and checks the kind of every argument.
 void complete(const OpDef& op, std::span<const Value> given, Args& args) {
   const Schema& schema = op.schema;
-  MOREL_CHECK(given.size() <= schema.size(), Type, "For '", display_name(op), "', at most ", schema.size(), " arguments are taken, but got ",
-              given.size());
+  MOREL_CHECK(given.size() <= schema.size(), Type, "For '", display_name(op), "', at most ", schema.size(),
+              " arguments are taken, but got ", given.size());
   for (size_t i = 0; i < schema.size(); ++i) {
     const ArgSpec& spec = schema.args[i];
     if (i < given.size()) {
@@ -94,7 +95,8 @@ Values execute_kernel(const OpDef& op, std::span<const Value> args) {
   for (size_t i = 0; i < types.size(); ++i) {
     const Type& type = types[i];
     const auto strides = op.strides ? op.strides(ArgView(op, args), i, type.shape) : std::nullopt;
-    outs.push_back(strides ? Tensor::empty_strided(type.shape, *strides, type.dtype) : Tensor::empty(type.shape, type.dtype));
+    outs.push_back(strides ? Tensor::empty_strided(type.shape, *strides, type.dtype)
+                           : Tensor::empty(type.shape, type.dtype));
   }
   kernel({args, {outs.data(), outs.size()}});
   Values out;
@@ -174,11 +176,13 @@ Tensor call_in_place(const OpDef& op, std::span<const Value> given) {
     const GradDepth pause(0);
     result = execute(op, all)[0];
   }
-  MOREL_CHECK(result.tensor().shape() == target.shape(), Value, "For '", display_name(op), "' in place, the result has shape ",
-              to_string(result.tensor().shape()), " but the tensor it is written to has ", to_string(target.shape()));
+  MOREL_CHECK(result.tensor().shape() == target.shape(), Value, "For '", display_name(op),
+              "' in place, the result has shape ", to_string(result.tensor().shape()),
+              " but the tensor it is written to has ", to_string(target.shape()));
   const DType from = result.tensor().dtype(), to = target.dtype();
-  MOREL_CHECK(promote(from, to) == to || (is_float(from) && is_float(to)), Type, "For '", display_name(op), "' in place, the result has dtype ",
-              info(from).name, ", which does not fit into a tensor of ", info(to).name);
+  MOREL_CHECK(promote(from, to) == to || (is_float(from) && is_float(to)), Type, "For '", display_name(op),
+              "' in place, the result has dtype ", info(from).name, ", which does not fit into a tensor of ",
+              info(to).name);
   copy_into(target, result.tensor());
   if (track && !op.has(kNoGrad)) {
     record_in_place(op, {recorded.data(), recorded.size()}, target);

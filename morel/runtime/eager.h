@@ -1,4 +1,5 @@
-// Eager execution: runs an operator now, on the device of its inputs, and records it on the tape where a gradient is wanted.
+// Eager execution: runs an operator now, on the device of its inputs, and records it on the tape where a gradient is
+// wanted.
 #pragma once
 
 #include "morel/ops/registry.h"
@@ -15,7 +16,8 @@ class EagerBuilder final : public Builder {
 // One call: fills in defaults, checks kinds, passes the active dispatch layers, runs, records. `args` may lack trailing
 // arguments that have defaults.
 Values call_op(const OpDef& op, std::span<const Value> args);
-// In-place form of an out-of-place operator: the result goes into argument 0, whose shape and dtype stay. Returns argument 0.
+// In-place form of an out-of-place operator: the result goes into argument 0, whose shape and dtype stay. Returns
+// argument 0.
 Tensor call_in_place(const OpDef& op, std::span<const Value> args);
 // Same for C++ users by name: call("matmul", {x, y}).
 Values call(std::string_view name, std::initializer_list<Value> args);

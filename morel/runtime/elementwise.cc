@@ -114,7 +114,8 @@ bool run_flat(const LoopKernel& kernel, const Operands& in, const Tensor& out, c
 
 void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperand> operands, const double* params) {
   const size_t count = operands.size();
-  MOREL_CHECK(shape.size() <= max_rank, NotImplemented, "tensors of more than ", max_rank, " dimensions are not supported");
+  MOREL_CHECK(shape.size() <= max_rank, NotImplemented, "tensors of more than ", max_rank,
+              " dimensions are not supported");
   if (num_elements(shape) == 0) return;
   // Axes from the innermost of the output outwards; axes of one element are dropped, mergeable ones merged.
   std::array<size_t, max_rank> order;
@@ -122,13 +123,15 @@ void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperan
   for (size_t i = shape.size(); i-- > 0;)
     if (shape[i] != 1) order[rank++] = i;
   const Strides& target = operands[count - 1].strides;
-  std::stable_sort(order.begin(), order.begin() + rank, [&](size_t a, size_t b) { return std::abs(target[a]) < std::abs(target[b]); });
+  std::stable_sort(order.begin(), order.begin() + rank,
+                   [&](size_t a, size_t b) { return std::abs(target[a]) < std::abs(target[b]); });
   int64_t sizes[max_rank], strides[max_rank][max_operands + 1];
   size_t axes = 0;
   for (size_t k = 0; k < rank; ++k) {
     const size_t axis = order[k];
     bool merge = axes > 0;
-    for (size_t i = 0; i < count && merge; ++i) merge = operands[i].strides[axis] == strides[axes - 1][i] * sizes[axes - 1];
+    for (size_t i = 0; i < count && merge; ++i)
+      merge = operands[i].strides[axis] == strides[axes - 1][i] * sizes[axes - 1];
     if (merge) {
       sizes[axes - 1] *= shape[axis];
     } else {
@@ -166,7 +169,8 @@ void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperan
   if (rows >= 16 || n < 2 * grain) {
     parallel_for(rows, std::max<int64_t>(1, grain / n), [&](int64_t begin, int64_t end) { run(begin, end, 0, n); });
   } else {
-    for (int64_t row = 0; row < rows; ++row) parallel_for(n, grain, [&](int64_t from, int64_t to) { run(row, row + 1, from, to); });
+    for (int64_t row = 0; row < rows; ++row)
+      parallel_for(n, grain, [&](int64_t from, int64_t to) { run(row, row + 1, from, to); });
   }
 }
 
@@ -198,7 +202,8 @@ Tensor execute_elementwise(const OpDef& op, std::span<const Value> args) {
     if (is_dense_permutation(impl->layout.shape, impl->layout.strides)) donor = impl;
   }
   const DType result = elementwise_result_dtype(op, dtype);
-  const Tensor out = donor ? Tensor::empty_strided(*shape, donor->layout.strides, result) : Tensor::empty(*shape, result);
+  const Tensor out =
+      donor ? Tensor::empty_strided(*shape, donor->layout.strides, result) : Tensor::empty(*shape, result);
   if (run_flat(kernel, in, out, donor)) return out;
 
   std::array<LoopOperand, max_operands + 1> operands;
@@ -213,7 +218,8 @@ Tensor execute_elementwise(const OpDef& op, std::span<const Value> args) {
     operand.data = static_cast<char*>(impl->data());
     const size_t shift = shape->size() - impl->layout.shape.size();
     for (size_t axis = 0; axis < impl->layout.shape.size(); ++axis)
-      if (impl->layout.shape[axis] != 1) operand.strides[axis + shift] = impl->layout.strides[axis] * size_of(impl->dtype);
+      if (impl->layout.shape[axis] != 1)
+        operand.strides[axis + shift] = impl->layout.strides[axis] * size_of(impl->dtype);
   }
   LoopOperand& target = operands[static_cast<size_t>(in.count)];
   target.data = static_cast<char*>(out.data());

@@ -34,8 +34,8 @@ struct LoopOperand {
   Strides strides;
 };
 
-// Runs `kernel` over the whole iteration space `shape`: merges axes, orders them by the strides of the last operand (the
-// output), cuts large work into tasks.
+// Runs `kernel` over the whole iteration space `shape`: merges axes, orders them by the strides of the last operand
+// (the output), cuts large work into tasks.
 void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperand> operands, const double* params);
 
 }  // namespace morel
@@ -45,7 +45,8 @@ void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperan
 namespace morel {
 template <class Make>
 std::unique_ptr<LoopKernel> make_loop_kernel(const std::string& name, Make&& make) {
-  if (const loops::LoopFn compiled = loops::find_loop(name)) return std::make_unique<LoopKernel>(compiled, loops::Program{});
+  if (const loops::LoopFn compiled = loops::find_loop(name))
+    return std::make_unique<LoopKernel>(compiled, loops::Program{});
   return std::make_unique<LoopKernel>(nullptr, make());
 }
 }  // namespace morel

@@ -39,7 +39,8 @@ const LoopKernel& reduce_kernel(const OpDef& op, DType in, DType out, ProgramKin
     auto made = std::make_unique<Slots>();
     if (entry.compare_exchange_strong(slots, made.get(), std::memory_order_acq_rel)) slots = made.release();
   }
-  const size_t idx = (static_cast<size_t>(in) * num_dtypes + static_cast<size_t>(out)) * 2 + (kind == ProgramKind::Columns);
+  const size_t idx =
+      (static_cast<size_t>(in) * num_dtypes + static_cast<size_t>(out)) * 2 + (kind == ProgramKind::Columns);
   std::atomic<const LoopKernel*>& slot = (*slots)[idx];
   const LoopKernel* kernel = slot.load(std::memory_order_acquire);
   if (kernel) [[likely]]
@@ -135,7 +136,8 @@ class Pass {
     for (const Axis& axis : axes)
       if (axis.size != 1) kept.push_back(axis);
     if (!positional())
-      std::stable_sort(kept.begin(), kept.end(), [](const Axis& a, const Axis& b) { return std::abs(a.in) > std::abs(b.in); });
+      std::stable_sort(kept.begin(), kept.end(),
+                       [](const Axis& a, const Axis& b) { return std::abs(a.in) > std::abs(b.in); });
     merge(kept);
     axes = std::move(kept);
   }
@@ -156,8 +158,8 @@ class Pass {
     }
   }
 
-  void call(ProgramKind kind, int64_t rows, int64_t n, const char* src, int64_t in_row, int64_t in, char* dst, int64_t out_row,
-            int64_t out) const {
+  void call(ProgramKind kind, int64_t rows, int64_t n, const char* src, int64_t in_row, int64_t in, char* dst,
+            int64_t out_row, int64_t out) const {
     char* pointers[] = {const_cast<char*>(src), dst};
     const int64_t row_strides[] = {in_row, out_row}, strides[] = {in, out};
     reduce_kernel(op_, in_, out_, kind)({rows, n, pointers, row_strides, strides, nullptr});
@@ -189,13 +191,15 @@ class Pass {
     if (!outer.empty()) outer = outer.first(outer.size() - 1);
     const int64_t batches = total_rows / std::max<int64_t>(row.size, 1), n = inner.size;
     // Rows of a task: a piece of the row axis of one batch.
-    const int64_t piece = std::clamp<int64_t>(task_elements / std::max<int64_t>(n, 1), 1, std::max<int64_t>(row.size, 1));
+    const int64_t piece =
+        std::clamp<int64_t>(task_elements / std::max<int64_t>(n, 1), 1, std::max<int64_t>(row.size, 1));
     const int64_t pieces = (row.size + piece - 1) / piece;
     const int64_t per_task = std::max<int64_t>(1, task_elements / std::max<int64_t>(piece * n, 1));
     for_each_task(batches * pieces, per_task, total_rows * n, [&](int64_t task) {
       const Position at = position(outer, task / pieces);
       const int64_t begin = task % pieces * piece, end = std::min(begin + piece, row.size);
-      call(ProgramKind::Rows, end - begin, n, src + at.in + begin * row.in, row.in, inner.in, dst + at.out + begin * row.out, row.out, 0);
+      call(ProgramKind::Rows, end - begin, n, src + at.in + begin * row.in, row.in, inner.in,
+           dst + at.out + begin * row.out, row.out, 0);
     });
   }
 
@@ -212,12 +216,14 @@ class Pass {
     });
     if (positional()) return pick_chunks(inner, outer, chunks, src, partial.as<int64_t>(), dst);
     for (int64_t row = 0; row < total_rows; ++row)
-      Pass(op_, mid, out_).call(ProgramKind::Rows, 1, chunks, partial.as<char>() + row * chunks * size_of(mid), 0, size_of(mid),
-                                dst + position(outer, row).out, 0, 0);
+      Pass(op_, mid, out_)
+          .call(ProgramKind::Rows, 1, chunks, partial.as<char>() + row * chunks * size_of(mid), 0, size_of(mid),
+                dst + position(outer, row).out, 0, 0);
   }
 
   // Of the winners of the chunks the first best one; NaN wins.
-  void pick_chunks(const Axis& inner, std::span<const Axis> outer, int64_t chunks, const char* src, const int64_t* winners, char* dst) const {
+  void pick_chunks(const Axis& inner, std::span<const Axis> outer, int64_t chunks, const char* src,
+                   const int64_t* winners, char* dst) const {
     visit_dtype(in_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const auto load = [](const char* at) {
@@ -253,7 +259,8 @@ class Pass {
     const int64_t n = inner.size, batches = count_of({outer.data(), outer.size()});
     const int64_t block = std::max<int64_t>(64, task_elements / std::max<int64_t>(n, 1));
     if (!positional()) {
-      if (n < wide_columns / 2 && row.in == n * inner.in && row.size * n >= 8 * wide_columns) return widened(row, inner, outer, src, dst);
+      if (n < wide_columns / 2 && row.in == n * inner.in && row.size * n >= 8 * wide_columns)
+        return widened(row, inner, outer, src, dst);
       if (row.size > 2 * block) return row_blocks(row, inner, outer, block, src, dst);
     }
     const int64_t tile = std::max<int64_t>(1024, task_elements / std::max<int64_t>(row.size, 1) / 1024 * 1024);
@@ -262,22 +269,25 @@ class Pass {
     for_each_task(batches * tiles, per_task, batches * row.size * n, [&](int64_t task) {
       const Position at = position({outer.data(), outer.size()}, task / tiles);
       const int64_t begin = task % tiles * tile, count = std::min(tile, n - begin);
-      call(ProgramKind::Columns, row.size, count, src + at.in + begin * inner.in, row.in, inner.in, dst + at.out + begin * inner.out, 0,
-           inner.out);
+      call(ProgramKind::Columns, row.size, count, src + at.in + begin * inner.in, row.in, inner.in,
+           dst + at.out + begin * inner.out, 0, inner.out);
     });
   }
 
   // Many rows: blocks of them give partial results, which are reduced in order.
-  void row_blocks(const Axis& row, const Axis& inner, const Axes& outer, int64_t block, const char* src, char* dst) const {
-    const int64_t n = inner.size, blocks = (row.size + block - 1) / block, batches = count_of({outer.data(), outer.size()});
+  void row_blocks(const Axis& row, const Axis& inner, const Axes& outer, int64_t block, const char* src,
+                  char* dst) const {
+    const int64_t n = inner.size, blocks = (row.size + block - 1) / block,
+                  batches = count_of({outer.data(), outer.size()});
     const DType mid = partial_dtype();
     const int64_t item = size_of(mid);
     const Tensor partial = Tensor::empty({batches, blocks, n}, mid);
     const Pass first(op_, in_, mid);
     for_each_task(batches * blocks, 1, batches * row.size * n, [&](int64_t task) {
       const int64_t begin = task % blocks * block, count = std::min(block, row.size - begin);
-      first.call(ProgramKind::Columns, count, n, src + position({outer.data(), outer.size()}, task / blocks).in + begin * row.in, row.in,
-                 inner.in, partial.as<char>() + task * n * item, 0, item);
+      first.call(ProgramKind::Columns, count, n,
+                 src + position({outer.data(), outer.size()}, task / blocks).in + begin * row.in, row.in, inner.in,
+                 partial.as<char>() + task * n * item, 0, item);
     });
     Axes rest = outer;
     int64_t stride = blocks * n * item;
@@ -306,7 +316,8 @@ class Pass {
     if (rest_rows) {
       tail.push_back({rest_rows, row.in, 0, true});
       tail.push_back({n, inner.in, item, false});
-      first.columns(tail, static_cast<int64_t>(outer.size()), src + (row.size - rest_rows) * row.in, partial.as<char>() + factor * n * item);
+      first.columns(tail, static_cast<int64_t>(outer.size()), src + (row.size - rest_rows) * row.in,
+                    partial.as<char>() + factor * n * item);
     }
     rest.push_back({groups, n * item, 0, true});
     rest.push_back({n, item, inner.out, false});
@@ -319,7 +330,9 @@ class Pass {
 
 // The reduced axes in one piece behind the others, so that positions count along all of them.
 Tensor reduced_last(const Tensor& input, const Ints& axes) {
-  const auto is_reduced = [&](size_t axis) { return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end(); };
+  const auto is_reduced = [&](size_t axis) {
+    return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
+  };
   Layout layout{{}, {}, input->layout.offset};
   for (const bool reduced : {false, true})
     for (size_t axis = 0; axis < input.shape().size(); ++axis)
@@ -359,7 +372,8 @@ void reduce_into(const OpDef& op, const Tensor& input, const Ints& axes, const T
   for (size_t axis = 0; axis < input.shape().size(); ++axis) {
     const bool reduced = next < axes.size() && axes[next] == static_cast<int64_t>(axis);
     if (reduced) ++next;
-    all.push_back({input.shape()[axis], input.strides()[axis] * in_item, reduced ? 0 : out.strides()[out_axis] * out_item, reduced});
+    all.push_back({input.shape()[axis], input.strides()[axis] * in_item,
+                   reduced ? 0 : out.strides()[out_axis] * out_item, reduced});
     if (!reduced || keep_dims) ++out_axis;
   }
   if (input.size() == 0) {  // every result is the identity
@@ -393,11 +407,14 @@ Tensor execute_reduce(const OpDef& op, std::span<const Value> args) {
   if (positional && !can_merge(input, axes)) {
     const Tensor moved = reduced_last(input, axes);
     Ints last;
-    for (int64_t axis = input.rank() - static_cast<int64_t>(axes.size()); axis < input.rank(); ++axis) last.push_back(axis);
+    for (int64_t axis = input.rank() - static_cast<int64_t>(axes.size()); axis < input.rank(); ++axis)
+      last.push_back(axis);
     // Kept axes come first and in order, so the result lies as if it had no reduced axes.
-    reduce_into(op, moved, last, keep_dims ? result.with_layout({reduced_shape(moved.shape(), last, false),
-                                                                 contiguous_strides(reduced_shape(moved.shape(), last, false)), 0})
-                                           : result, false);
+    reduce_into(op, moved, last,
+                keep_dims ? result.with_layout({reduced_shape(moved.shape(), last, false),
+                                                contiguous_strides(reduced_shape(moved.shape(), last, false)), 0})
+                          : result,
+                false);
   } else {
     reduce_into(op, input, axes, result, keep_dims);
   }

@@ -1,6 +1,7 @@
-// Row-wise operators (softmax, layer_norm, ...): a loop program along one axis, for every position of the other axes. Rows
-// whose elements are neighbours in memory run one after the other; where neighbours belong to different rows, or rows are
-// very short, many rows run side by side (the `across` program). The choice follows from shapes and strides alone.
+// Row-wise operators (softmax, layer_norm, ...): a loop program along one axis, for every position of the other axes.
+// Rows whose elements are neighbours in memory run one after the other; where neighbours belong to different rows, or
+// rows are very short, many rows run side by side (the `across` program). The choice follows from shapes and strides
+// alone.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -42,7 +43,8 @@ const RowsKernel& rows_kernel(const OpDef& op, DType dtype) {
     return *kernel;
   auto made = std::make_unique<RowsKernel>(RowsKernel{rows_signature(op, dtype), {}, {}, nullptr, {}});
   made->rows = make_loop_kernel(rows_name(op, dtype), [&] { return rows_program(op, dtype); });
-  if (can_go_across(op)) made->across = make_loop_kernel(across_name(op, dtype), [&] { return across_program(op, dtype); });
+  if (can_go_across(op))
+    made->across = make_loop_kernel(across_name(op, dtype), [&] { return across_program(op, dtype); });
   if (op.columns) {
     made->columns_signature = &columns_signature(op, dtype);
     made->columns = make_loop_kernel(columns_name(op, dtype), [&] { return columns_program(op, dtype); });
@@ -113,7 +115,8 @@ Shape space_of(const OpDef& op, const RowsCall& call) {
   return space;
 }
 
-void set_strides(Operand& operand, const Shape& space, size_t axis, const Shape& shape, const Strides& strides, int64_t item) {
+void set_strides(Operand& operand, const Shape& space, size_t axis, const Shape& shape, const Strides& strides,
+                 int64_t item) {
   const size_t shift = space.size() - shape.size();
   size_t outer = 0;
   for (size_t k = 0; k < space.size(); ++k) {
@@ -180,7 +183,9 @@ class KernelArgs {
   void move(size_t axis, int64_t by) {
     for (size_t i = 0; i < call_.count; ++i) at_[i] += by * call_.operands[i].strides[axis];
   }
-  void run(const LoopKernel& kernel, int64_t rows, int64_t n) const { kernel({rows, n, at_, row_strides_, strides_, call_.params.data()}); }
+  void run(const LoopKernel& kernel, int64_t rows, int64_t n) const {
+    kernel({rows, n, at_, row_strides_, strides_, call_.params.data()});
+  }
 
  private:
   const RowsCall& call_;
@@ -294,12 +299,13 @@ Values execute_rows(const OpDef& op, std::span<const Value> args) {
   RowsCall call(rows_kernel(op, args[lead].tensor_impl()->dtype));
   gather_inputs(op, args, call);
   Shape space = space_of(op, call);
-  MOREL_CHECK(space.size() < max_rank, NotImplemented, "For '", display_name(op), "', tensors of more than ", max_rank - 1,
-              " dimensions are not supported");
+  MOREL_CHECK(space.size() < max_rank, NotImplemented, "For '", display_name(op), "', tensors of more than ",
+              max_rank - 1, " dimensions are not supported");
   if (space.empty()) space.push_back(1);
   const int axis_at = op.schema.find("axis");
   const int64_t rank = static_cast<int64_t>(space.size());
-  const size_t axis = static_cast<size_t>(axis_at < 0 ? rank - 1 : normalize_axis(op, "axis", args[static_cast<size_t>(axis_at)].integer(), rank));
+  const size_t axis = static_cast<size_t>(
+      axis_at < 0 ? rank - 1 : normalize_axis(op, "axis", args[static_cast<size_t>(axis_at)].integer(), rank));
   for (size_t i = 0; i < call.inputs; ++i) {
     if (!call.tensors[i]) continue;
     const Layout& layout = call.tensors[i]->layout;
@@ -333,7 +339,8 @@ Values execute_rows(const OpDef& op, std::span<const Value> args) {
   } else if (call.rows * call.n < parallel_elements) {
     run_rows(call, 0, call.rows);
   } else {
-    parallel_for(call.rows, std::max<int64_t>(1, task_elements / call.n), [&](int64_t begin, int64_t end) { run_rows(call, begin, end); });
+    parallel_for(call.rows, std::max<int64_t>(1, task_elements / call.n),
+                 [&](int64_t begin, int64_t end) { run_rows(call, begin, end); });
   }
   return outs;
 }

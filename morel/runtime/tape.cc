@@ -31,7 +31,8 @@ class PlaceNode final : public TapeNode {
 
 class FunctionNode final : public TapeNode {
  public:
-  FunctionNode(std::string name, std::function<Values(std::span<const Value>)> fn) : name_(std::move(name)), fn_(std::move(fn)) {}
+  FunctionNode(std::string name, std::function<Values(std::span<const Value>)> fn)
+      : name_(std::move(name)), fn_(std::move(fn)) {}
   Values backward(std::span<const Value> cotangents, std::span<const char>) override {
     MOREL_CHECK(fn_, Runtime, "the tape was used for a gradient already and is gone; keep the graph to use it twice");
     return fn_(cotangents);
@@ -92,7 +93,8 @@ void refresh(TensorImpl* view) {
   view->grad = {};
   view->grad_version = view->storage->version();
   if (!base->grad.node) return;
-  const Value args[] = {Tensor(view->base), Ints(view->layout.shape), Ints(view->layout.strides), view->layout.offset - base->layout.offset};
+  const Value args[] = {Tensor(view->base), Ints(view->layout.shape), Ints(view->layout.strides),
+                        view->layout.offset - base->layout.offset};
   Value out = Tensor(Ref<TensorImpl>(view));
   record(find_op("as_strided"), args, {&out, 1});
 }
@@ -139,8 +141,9 @@ Value OpNode::keep(const Value& arg, bool saved) {
 void OpNode::check_versions() const {
   for (const SavedVersion& saved : versions_)
     MOREL_CHECK(saved.storage->version() == saved.version, Runtime, "For '", display_name(op_),
-                "', a tensor that its gradient needs was changed in place after the call (version ", saved.storage->version(), ", expected ",
-                saved.version, "); use the out-of-place operator or copy the tensor first");
+                "', a tensor that its gradient needs was changed in place after the call (version ",
+                saved.storage->version(), ", expected ", saved.version,
+                "); use the out-of-place operator or copy the tensor first");
 }
 
 // Whether a kept argument stands for a tensor, which has an edge.
@@ -157,7 +160,8 @@ Sym fit(const Sym& grad, const Value& arg, bool broadcast) {
 }
 
 Values OpNode::backward(std::span<const Value> cotangents, std::span<const char> needs) {
-  MOREL_CHECK(!released_, Runtime, "the tape was used for a gradient already and is gone; keep the graph to use it twice");
+  MOREL_CHECK(!released_, Runtime,
+              "the tape was used for a gradient already and is gone; keep the graph to use it twice");
   check_versions();
   Values outs;
   for (size_t i = 0; i < outs_.size(); ++i) {
@@ -188,7 +192,8 @@ Values OpNode::backward(std::span<const Value> cotangents, std::span<const char>
     const Sym grad = i < grads.size() && wanted >> i & 1 ? grads[i] : Sym();
     if (args_[i].is_list()) {
       for (size_t k = 0; k < args_[i].list().size(); ++k)
-        if (has_edge(args_[i].list()[k])) out.push_back(grad ? fit(grad.item(k), args_[i].list()[k], broadcast).value() : Value());
+        if (has_edge(args_[i].list()[k]))
+          out.push_back(grad ? fit(grad.item(k), args_[i].list()[k], broadcast).value() : Value());
     } else if (has_edge(args_[i])) {
       out.push_back(fit(grad, args_[i], broadcast).value());
     }
@@ -283,14 +288,16 @@ void add_hook(const Tensor& tensor, std::shared_ptr<GradHook> hook) {
     if (!tensor->extra) tensor->extra = Ref<RefCounted>(new Hooks({}));
     static_cast<Hooks*>(tensor->extra.get())->value.push_back(hook);
   }
-  if (tensor->grad.node) static_cast<TapeNode*>(tensor->grad.node.get())->hooks.emplace_back(tensor->grad.output, std::move(hook));
+  if (tensor->grad.node)
+    static_cast<TapeNode*>(tensor->grad.node.get())->hooks.emplace_back(tensor->grad.output, std::move(hook));
 }
 
 void remove_hook(const Tensor& tensor, const std::shared_ptr<GradHook>& hook) {
   using Hooks = Boxed<std::vector<std::shared_ptr<GradHook>>>;
   if (tensor->extra) std::erase(static_cast<Hooks*>(tensor->extra.get())->value, hook);
   if (tensor->grad.node)
-    std::erase_if(static_cast<TapeNode*>(tensor->grad.node.get())->hooks, [&](const auto& entry) { return entry.second == hook; });
+    std::erase_if(static_cast<TapeNode*>(tensor->grad.node.get())->hooks,
+                  [&](const auto& entry) { return entry.second == hook; });
 }
 
 }  // namespace morel

@@ -1,5 +1,5 @@
-// The tape of PyNative mode: while a gradient scope is open on this thread, every differentiable call leaves a node which
-// knows its inputs' nodes and keeps what its gradient rule reads. Backward runs the registry's rules through the
+// The tape of PyNative mode: while a gradient scope is open on this thread, every differentiable call leaves a node
+// which knows its inputs' nodes and keeps what its gradient rule reads. Backward runs the registry's rules through the
 // EagerBuilder; inside an outer scope these calls are recorded again, which gives higher orders.
 #pragma once
 
@@ -60,7 +60,8 @@ class GradDepth {
 };
 
 bool requires_grad(const TensorImpl* tensor);
-// A tensor that shares the data of `tensor` and is a new place to differentiate at; still linked to `tensor` for outer scopes.
+// A tensor that shares the data of `tensor` and is a new place to differentiate at; still linked to `tensor` for outer
+// scopes.
 Tensor make_input(const Tensor& tensor);
 // Makes the tensor itself a place to differentiate at (a parameter); undone by clear_leaf.
 // Returns false when it was one already.
@@ -97,8 +98,9 @@ void record_function(std::string name, std::span<const Tensor> inputs, std::span
 void add_hook(const Tensor& tensor, std::shared_ptr<GradHook> hook);
 void remove_hook(const Tensor& tensor, const std::shared_ptr<GradHook>& hook);
 
-// Gradients of sum(outputs * seeds) at `inputs` (None where nothing flows). A None seed means ones. With keep_graph the tape
-// can be used again.
-Values backward(std::span<const Tensor> outputs, std::span<const Value> seeds, std::span<const Tensor> inputs, bool keep_graph);
+// Gradients of sum(outputs * seeds) at `inputs` (None where nothing flows). A None seed means ones. With keep_graph the
+// tape can be used again.
+Values backward(std::span<const Tensor> outputs, std::span<const Value> seeds, std::span<const Tensor> inputs,
+                bool keep_graph);
 
 }  // namespace morel

@@ -16,8 +16,9 @@ namespace {
 
 // Size classes: four steps per power of two, from 64 bytes; so at most a fifth of a block is never touched.
 constexpr int num_classes = 4 * 40;
-constexpr size_t small_limit = 64 << 10;   // blocks up to this go through the cache of the thread
-constexpr size_t huge_limit = 4ull << 20;  // blocks from this on are mapped on 2 MiB boundaries for transparent huge pages
+constexpr size_t small_limit = 64 << 10;  // blocks up to this go through the cache of the thread
+constexpr size_t huge_limit =
+    4ull << 20;  // blocks from this on are mapped on 2 MiB boundaries for transparent huge pages
 constexpr size_t huge_page = 2ull << 20;
 
 int class_of(size_t bytes) {
@@ -128,7 +129,8 @@ void* allocate(size_t bytes) {
   const int cls = class_of(bytes);
   MOREL_CHECK(cls < num_classes, Memory, "cannot allocate ", bytes, " bytes");
   const size_t size = class_bytes(cls);
-  const int64_t now = counters.in_use.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed) + static_cast<int64_t>(size);
+  const int64_t now =
+      counters.in_use.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed) + static_cast<int64_t>(size);
   if (now > counters.peak_in_use.load(std::memory_order_relaxed)) raise_peak(counters.peak_in_use, now);
   if (size <= small_limit) {
     if (ThreadCache* own = thread_cache()) {
@@ -144,7 +146,8 @@ void* allocate(size_t bytes) {
   }
   if (!data) {
     counters.in_use.fetch_sub(static_cast<int64_t>(size));
-    raise(ErrorKind::Memory, "out of memory: cannot allocate ", bytes, " bytes (", counters.in_use.load(), " bytes in use)");
+    raise(ErrorKind::Memory, "out of memory: cannot allocate ", bytes, " bytes (", counters.in_use.load(),
+          " bytes in use)");
   }
   return data;
 }

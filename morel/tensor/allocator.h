@@ -1,5 +1,5 @@
-// Memory of tensors on the host. Freed blocks are kept by size class and handed out again: returning 64 MiB blocks to the
-// kernel and faulting them in again costs more than most kernels (measured: 4x on large elementwise operators).
+// Memory of tensors on the host. Freed blocks are kept by size class and handed out again: returning 64 MiB blocks to
+// the kernel and faulting them in again costs more than most kernels (measured: 4x on large elementwise operators).
 #pragma once
 
 #include <cstddef>

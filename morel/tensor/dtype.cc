@@ -51,14 +51,10 @@ DType promote_integers(DType a, DType b) {
   const DType signed_one = x.kind == DTypeKind::Int ? a : b, unsigned_one = x.kind == DTypeKind::Int ? b : a;
   if (size_of(signed_one) > size_of(unsigned_one)) return signed_one;
   switch (size_of(unsigned_one)) {
-    case 1:
-      return DType::Int16;
-    case 2:
-      return DType::Int32;
-    case 4:
-      return DType::Int64;
-    default:
-      return DType::Float32;  // no integer type holds both int64 and uint64
+    case 1: return DType::Int16;
+    case 2: return DType::Int32;
+    case 4: return DType::Int64;
+    default: return DType::Float32;  // no integer type holds both int64 and uint64
   }
 }
 

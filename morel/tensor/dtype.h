@@ -19,21 +19,21 @@ struct BFloat16 {
 enum class DTypeKind : uint8_t { Bool, Int, UInt, Float, Complex };
 
 //  X(enumerator, name, short name, C++ type, kind)
-#define MOREL_DTYPES(X)                                                  \
-  X(Bool, "Bool", "bool", bool, Bool)                                    \
-  X(Int8, "Int8", "i8", int8_t, Int)                                     \
-  X(Int16, "Int16", "i16", int16_t, Int)                                 \
-  X(Int32, "Int32", "i32", int32_t, Int)                                 \
-  X(Int64, "Int64", "i64", int64_t, Int)                                 \
-  X(UInt8, "UInt8", "u8", uint8_t, UInt)                                 \
-  X(UInt16, "UInt16", "u16", uint16_t, UInt)                             \
-  X(UInt32, "UInt32", "u32", uint32_t, UInt)                             \
-  X(UInt64, "UInt64", "u64", uint64_t, UInt)                             \
-  X(Float16, "Float16", "f16", ::morel::Float16, Float)                  \
-  X(BFloat16, "BFloat16", "bf16", ::morel::BFloat16, Float)              \
-  X(Float32, "Float32", "f32", float, Float)                             \
-  X(Float64, "Float64", "f64", double, Float)                            \
-  X(Complex64, "Complex64", "c64", std::complex<float>, Complex)         \
+#define MOREL_DTYPES(X)                                                                                                \
+  X(Bool, "Bool", "bool", bool, Bool)                                                                                  \
+  X(Int8, "Int8", "i8", int8_t, Int)                                                                                   \
+  X(Int16, "Int16", "i16", int16_t, Int)                                                                               \
+  X(Int32, "Int32", "i32", int32_t, Int)                                                                               \
+  X(Int64, "Int64", "i64", int64_t, Int)                                                                               \
+  X(UInt8, "UInt8", "u8", uint8_t, UInt)                                                                               \
+  X(UInt16, "UInt16", "u16", uint16_t, UInt)                                                                           \
+  X(UInt32, "UInt32", "u32", uint32_t, UInt)                                                                           \
+  X(UInt64, "UInt64", "u64", uint64_t, UInt)                                                                           \
+  X(Float16, "Float16", "f16", ::morel::Float16, Float)                                                                \
+  X(BFloat16, "BFloat16", "bf16", ::morel::BFloat16, Float)                                                            \
+  X(Float32, "Float32", "f32", float, Float)                                                                           \
+  X(Float64, "Float64", "f64", double, Float)                                                                          \
+  X(Complex64, "Complex64", "c64", std::complex<float>, Complex)                                                       \
   X(Complex128, "Complex128", "c128", std::complex<double>, Complex)
 
 enum class DType : uint8_t {
@@ -60,7 +60,9 @@ constexpr const DTypeInfo& info(DType dtype) { return dtype_table[static_cast<in
 constexpr int64_t size_of(DType dtype) { return info(dtype).size; }
 constexpr bool is_float(DType dtype) { return info(dtype).kind == DTypeKind::Float; }
 constexpr bool is_complex(DType dtype) { return info(dtype).kind == DTypeKind::Complex; }
-constexpr bool is_integral(DType dtype) { return info(dtype).kind == DTypeKind::Int || info(dtype).kind == DTypeKind::UInt; }
+constexpr bool is_integral(DType dtype) {
+  return info(dtype).kind == DTypeKind::Int || info(dtype).kind == DTypeKind::UInt;
+}
 constexpr bool is_signed_int(DType dtype) { return info(dtype).kind == DTypeKind::Int; }
 constexpr bool is_half(DType dtype) { return dtype == DType::Float16 || dtype == DType::BFloat16; }
 constexpr bool is_differentiable(DType dtype) { return is_float(dtype) || is_complex(dtype); }
@@ -73,10 +75,10 @@ constexpr DType real_dtype(DType dtype) {
 
 template <class T>
 struct DTypeOf;
-#define X(enumerator, name, short_name, type, kind) \
-  template <>                                       \
-  struct DTypeOf<type> {                            \
-    static constexpr DType value = DType::enumerator; \
+#define X(enumerator, name, short_name, type, kind)                                                                    \
+  template <>                                                                                                          \
+  struct DTypeOf<type> {                                                                                               \
+    static constexpr DType value = DType::enumerator;                                                                  \
   };
 MOREL_DTYPES(X)
 #undef X
@@ -91,9 +93,8 @@ struct TypeTag {
 template <class F>
 decltype(auto) visit_dtype(DType dtype, F&& fn) {
   switch (dtype) {
-#define X(enumerator, name, short_name, type, kind) \
-  case DType::enumerator:                           \
-    return fn(TypeTag<type>{});
+#define X(enumerator, name, short_name, type, kind)                                                                    \
+  case DType::enumerator: return fn(TypeTag<type>{});
     MOREL_DTYPES(X)
 #undef X
   }

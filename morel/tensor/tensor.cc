@@ -8,13 +8,15 @@ std::string to_string(Device device) { return cat("cpu:", static_cast<int>(devic
 
 Ref<Storage> Storage::allocate(size_t bytes) {
   void* data = morel::allocate(bytes);
-  return make_ref<Storage>(data, bytes, Device{}, [](void* block, size_t size, void*) { deallocate(block, size); }, nullptr);
+  return make_ref<Storage>(
+      data, bytes, Device{}, [](void* block, size_t size, void*) { deallocate(block, size); }, nullptr);
 }
 
 int64_t num_elements(const Shape& shape) {
   int64_t count = 1;
   for (const int64_t dim : shape)
-    MOREL_CHECK(!__builtin_mul_overflow(count, dim, &count), Value, "a tensor of shape ", to_string(shape), " is too large");
+    MOREL_CHECK(!__builtin_mul_overflow(count, dim, &count), Value, "a tensor of shape ", to_string(shape),
+                " is too large");
   return count;
 }
 
@@ -68,7 +70,8 @@ Tensor Tensor::empty(const Shape& shape, DType dtype) {
   impl->layout.strides = contiguous_strides(shape);
   impl->dtype = dtype;
   int64_t bytes;
-  MOREL_CHECK(!__builtin_mul_overflow(impl->size, size_of(dtype), &bytes), Value, "a tensor ", describe(dtype, shape), " is too large");
+  MOREL_CHECK(!__builtin_mul_overflow(impl->size, size_of(dtype), &bytes), Value, "a tensor ", describe(dtype, shape),
+              " is too large");
   impl->storage = Storage::allocate(static_cast<size_t>(bytes));
   return Tensor(std::move(impl));
 }
@@ -77,7 +80,8 @@ Tensor Tensor::empty_strided(const Shape& shape, const Strides& strides, DType d
   int64_t last = 0;
   for (size_t i = 0; i < shape.size(); ++i) last += (shape[i] - 1) * strides[i];
   const int64_t extent = num_elements(shape) == 0 ? 0 : last + 1;
-  return from_storage(Storage::allocate(static_cast<size_t>(extent * size_of(dtype))), Layout{shape, strides, 0}, dtype);
+  return from_storage(Storage::allocate(static_cast<size_t>(extent * size_of(dtype))), Layout{shape, strides, 0},
+                      dtype);
 }
 
 Tensor Tensor::full(const Shape& shape, DType dtype, double value) {
@@ -97,6 +101,8 @@ Tensor Tensor::full(const Shape& shape, DType dtype, double value) {
   return out;
 }
 
-Tensor Tensor::with_layout(Layout layout) const { return from_storage(impl_->storage, std::move(layout), impl_->dtype); }
+Tensor Tensor::with_layout(Layout layout) const {
+  return from_storage(impl_->storage, std::move(layout), impl_->dtype);
+}
 
 }  // namespace morel

@@ -22,7 +22,8 @@ struct Device {
 };
 std::string to_string(Device device);
 
-// Bytes of one allocation. `version` counts in-place changes, so that autograd can tell when a saved tensor was overwritten.
+// Bytes of one allocation. `version` counts in-place changes, so that autograd can tell when a saved tensor was
+// overwritten.
 class Storage final : public RefCounted {
  public:
   using Deleter = void (*)(void* data, size_t bytes, void* context);

@@ -1,6 +1,6 @@
-// Value: one argument or result of an operator: nothing, a number, text, a list of integers, a tensor, a list of values, or a
-// reference to something of an upper layer (a node of a graph). Every operator call, eager or in a graph, is a list of Values
-// in the order of the operator's schema.
+// Value: one argument or result of an operator: nothing, a number, text, a list of integers, a tensor, a list of
+// values, or a reference to something of an upper layer (a node of a graph). Every operator call, eager or in a graph,
+// is a list of Values in the order of the operator's schema.
 #pragma once
 
 #include <complex>
@@ -47,12 +47,16 @@ class Value {
   }
   Value(Tensor&& v) noexcept : Value(static_cast<const Tensor&>(v)) {}
   // Output `output` of a graph node.
-  Value(Ref<RefCounted> node, uint32_t output) noexcept : tag_(Tag::Node), output_(output) { payload_.ref = node.detach(); }
+  Value(Ref<RefCounted> node, uint32_t output) noexcept : tag_(Tag::Node), output_(output) {
+    payload_.ref = node.detach();
+  }
 
   Value(const Value& other) noexcept : tag_(other.tag_), output_(other.output_), payload_(other.payload_) {
     if (is_counted() && payload_.ref) payload_.ref->retain();
   }
-  Value(Value&& other) noexcept : tag_(other.tag_), output_(other.output_), payload_(other.payload_) { other.tag_ = Tag::None; }
+  Value(Value&& other) noexcept : tag_(other.tag_), output_(other.output_), payload_(other.payload_) {
+    other.tag_ = Tag::None;
+  }
   Value& operator=(Value other) noexcept {
     std::swap(tag_, other.tag_);
     std::swap(output_, other.output_);

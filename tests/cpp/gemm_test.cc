@@ -203,8 +203,9 @@ TEST(GemmTest, ScalesBiasAndActivation) {
 }
 
 TEST(GemmTest, LargeEnoughForSeveralTasks) {
-  for (DType dtype : {DType::Float32, DType::Float64, DType::Float16, DType::Complex64}) {
+  for (DType dtype : {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16, DType::Complex64}) {
     check({dtype, 203, 410, 130});
+    check({dtype, 203, 410, 130, true, true, 1, 0, true});
     check({dtype, 203, 410, 130, true, true, 1, 1, true});
   }
   for (int transposes = 0; transposes < 4; ++transposes) {

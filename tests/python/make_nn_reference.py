@@ -1,17 +1,16 @@
 """Writes nn_reference.npz: what MindSpore 2.8 computes for nn_cases.py. Run it in MindSpore's own environment."""
+
 import json
 import os
 import re
-from collections import OrderedDict
 
 os.environ["GLOG_v"] = "4"
 
 import mindspore as ms  # noqa: E402
-import numpy as np  # noqa: E402
-from mindspore import Tensor, mint, nn, ops  # noqa: E402,F401
-
 import nn_cases  # noqa: E402
 import nn_models  # noqa: E402
+import numpy as np  # noqa: E402
+from mindspore import Tensor, mint, nn, ops  # noqa: E402,F401
 
 
 def set_values(cell, name):
@@ -81,8 +80,10 @@ def run_optimizer(text, store):
 def structure(text):
     cell = eval(text)  # noqa: S307
     printed = re.sub(r" at 0x[0-9a-f]+", "", repr(cell)).replace("mindspore.", "")
-    rows = [[name, param.name, list(param.shape), str(param.dtype), param.requires_grad]
-            for name, param in cell.parameters_and_names()]
+    rows = [
+        [name, param.name, list(param.shape), str(param.dtype), param.requires_grad]
+        for name, param in cell.parameters_and_names()
+    ]
     return {"repr": printed, "parameters": rows, "state": list(cell.state_dict())}
 
 
@@ -113,9 +114,13 @@ def main():
     arrays = [shortened(np.asarray(array, np.float32)) for array in store.values()]
     index = [[name, list(array.shape), str(array.dtype)] for name, array in store.items()]
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nn_reference.npz")
-    np.savez_compressed(path, values=np.concatenate([array.ravel() for array in arrays]), index=json.dumps(index),
-                        training=json.dumps(trained),
-                        structures=json.dumps({text: row for text, row in found.items() if row}))
+    np.savez_compressed(
+        path,
+        values=np.concatenate([array.ravel() for array in arrays]),
+        index=json.dumps(index),
+        training=json.dumps(trained),
+        structures=json.dumps({text: row for text, row in found.items() if row}),
+    )
     print(len(store), "entries")
 
 

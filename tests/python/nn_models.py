@@ -1,4 +1,5 @@
 """Small models as an ordinary MindSpore script writes them; `build` takes the framework's modules."""
+
 import nn_cases
 import numpy as np
 
@@ -46,8 +47,11 @@ def resnet(nn, ops, tensor, parameter):
             super().__init__()
             self.conv1, self.norm1 = conv(inputs, outputs, 3, stride), nn.BatchNorm2d(outputs)
             self.conv2, self.norm2 = conv(outputs, outputs, 3, 1), nn.BatchNorm2d(outputs)
-            self.short = nn.SequentialCell([conv(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs)]) \
-                if inputs != outputs else nn.Identity()
+            self.short = (
+                nn.SequentialCell([conv(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs)])
+                if inputs != outputs
+                else nn.Identity()
+            )
             self.relu = nn.ReLU()
 
         def construct(self, x):
@@ -108,8 +112,12 @@ def transformer(nn, ops, tensor, parameter):
         def __init__(self):
             super().__init__()
             self.embedding = nn.Embedding(12, 16)
-            self.layers = nn.CellList([nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True, norm_first=n)
-                                       for n in (False, True)])
+            self.layers = nn.CellList(
+                [
+                    nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True, norm_first=n)
+                    for n in (False, True)
+                ]
+            )
             self.head = nn.Dense(16, 10)
 
         def construct(self, ids):
@@ -127,8 +135,9 @@ def train(name, ms, nn, ops, tensor, parameter):
     net, inputs, targets = build(name, nn, ops, tensor, parameter)
     rng = nn_cases.generator("start " + name)
     for param in net.trainable_params():
-        param.set_data(tensor((0.2 * rng.standard_normal(param.shape) + (1 if "gamma" in param.name else 0)).astype(
-            np.float32)))
+        param.set_data(
+            tensor((0.2 * rng.standard_normal(param.shape) + (1 if "gamma" in param.name else 0)).astype(np.float32))
+        )
     net.set_train()
     optimizer = nn.Adam(net.trainable_params(), 1e-2, weight_decay=1e-3)
     step = ms.value_and_grad(lambda x, y: ops.cross_entropy(net(x), y), None, optimizer.parameters)

@@ -1,4 +1,5 @@
 """The tape: orders, scopes, closures, hooks, custom backward functions, in-place changes and views."""
+
 import numpy as np
 import pytest
 
@@ -40,7 +41,7 @@ def test_auxiliary_outputs_and_several_outputs():
 
 
 def test_orders_up_to_four():
-    function = lambda x: (x ** 4).sum()  # noqa: E731
+    function = lambda x: (x**4).sum()  # noqa: E731
     for expected in (4 * 8.0, 12 * 4.0, 24 * 2.0, 24.0):
         function = (lambda inner: lambda x: ms.grad(inner)(x).sum())(function)
         assert function(t(2)).item() == pytest.approx(expected)
@@ -55,10 +56,12 @@ def test_closure_and_control_flow():
     def function(x):
         def inner(y):
             return y * x if x.sum() > 0 else y - x
+
         total = x
         for _ in range(3):
             total = inner(total)
         return total.sum()
+
     assert ms.grad(function)(t(2)).item() == pytest.approx(4 * 8)
     assert ms.grad(function)(t(-2)).item() == pytest.approx(-2)
 
@@ -71,6 +74,7 @@ def test_stop_gradient_and_unused_input():
 def test_grad_operation():
     def function(x, y):
         return x * x * y
+
     assert ops.GradOperation()(function)(t(3), t(2)).item() == 12
     assert [g.item() for g in ops.GradOperation(get_all=True)(function)(t(3), t(2))] == [12, 9]
     assert ops.GradOperation(sens_param=True)(function)(t(3), t(2), t(10)).item() == 120
@@ -85,6 +89,7 @@ def test_in_place_operators():
         y.mul_(x)
         y.add_(1)
         return (y * y).sum()
+
     # (x^2 + 1)^2
     assert ms.grad(function)(t(2)).item() == pytest.approx(2 * 5 * 4)
 
@@ -96,6 +101,7 @@ def test_in_place_on_a_view_reaches_its_base():
         view = y[1:]
         view.mul_(2)
         return (y * t(1, 10, 100)).sum()
+
     # y = [3 x1, 2 x1, 2 x2]
     assert ms.grad(function)(t(1, 2, 3)).asnumpy().tolist() == [0, 23, 200]
 
@@ -105,6 +111,7 @@ def test_overwritten_saved_tensor_is_an_error():
         y = ops.exp(x)
         y.add_(1)
         return y.sum()
+
     with pytest.raises(RuntimeError, match="changed in place"):
         ms.grad(function)(t(1))
 
@@ -114,6 +121,7 @@ def test_set_item_gradients():
         y = x * 2
         y[Tensor([0, 2])] = v
         return (y * y).sum()
+
     dx, dv = ms.grad(function, (0, 1))(t(1, 2, 3), t(5, 6))
     assert dx.asnumpy().tolist() == [0, 16, 0] and dv.asnumpy().tolist() == [10, 12]
 
@@ -131,6 +139,7 @@ def test_tensor_hooks():
         y = x * x
         y.register_hook(lambda grad: grad * 2)
         return y.sum()
+
     assert ms.grad(inner)(t(3)).item() == 12
 
 
@@ -141,6 +150,7 @@ def test_custom_bprop():
 
         def bprop(self, x, out, dout):
             return (dout * x * 100,)
+
     cube = Cube()
     assert ms.grad(lambda x: cube(x).sum())(t(2)).item() == 200
     assert ms.grad(lambda x: ms.grad(lambda y: cube(y).sum())(x).sum())(t(2)).item() == 100

@@ -1,4 +1,5 @@
 """Cell: registration, names, calls, hooks, custom gradients, state, copies, printed form, errors."""
+
 import copy
 import gc
 import pickle
@@ -54,8 +55,14 @@ def test_parameter_names_are_attribute_paths():
     assert paths[:4] == ["inner.unnamed", "inner.named", "inner.Parameter$1", "inner.u"]
     # A cell under two names: found under the first, named after the last.
     assert paths[-2:] == ["first.weight", "first.bias"] and names(outer)[-2:] == ["second.weight", "second.bias"]
-    assert [path for path, _ in outer.cells_and_names()] == ["", "inner", "inner.layers", "inner.layers.0",
-                                                             "inner.layers.1", "first"]
+    assert [path for path, _ in outer.cells_and_names()] == [
+        "",
+        "inner",
+        "inner.layers",
+        "inner.layers.0",
+        "inner.layers.1",
+        "first",
+    ]
     assert list(outer.name_cells()) == ["inner", "first"]
 
 
@@ -105,25 +112,28 @@ def test_assignments():
         cell.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("action, error", [
-    (lambda cell: cell.insert_param_to_cell("a.b", None), KeyError),
-    (lambda cell: cell.insert_param_to_cell("", None), KeyError),
-    (lambda cell: cell.insert_param_to_cell("x", 1), TypeError),
-    (lambda cell: cell.insert_param_to_cell("construct", None), KeyError),
-    (lambda cell: cell.insert_child_to_cell("a.b", None), KeyError),
-    (lambda cell: cell.insert_child_to_cell(1, None), TypeError),
-    (lambda cell: cell.insert_child_to_cell("x", 1), TypeError),
-    (lambda cell: cell.register_buffer("a.b", None), KeyError),
-    (lambda cell: cell.register_buffer("weight", None), KeyError),
-    (lambda cell: cell.register_buffer("x", 1), TypeError),
-    (lambda cell: cell.to_float(ms.int32), ValueError),
-    (lambda cell: cell.register_forward_hook(3), TypeError),
-    (lambda cell: cell.set_boost("x"), ValueError),
-    (lambda cell: cell.get_sub_cell("x.y"), AttributeError),
-    (lambda cell: nn.Cell()(1), AttributeError),
-    (lambda cell: cell.recompute(unknown=True), ValueError),
-    (lambda cell: setattr(cell, "phase", 1), TypeError),
-])
+@pytest.mark.parametrize(
+    "action, error",
+    [
+        (lambda cell: cell.insert_param_to_cell("a.b", None), KeyError),
+        (lambda cell: cell.insert_param_to_cell("", None), KeyError),
+        (lambda cell: cell.insert_param_to_cell("x", 1), TypeError),
+        (lambda cell: cell.insert_param_to_cell("construct", None), KeyError),
+        (lambda cell: cell.insert_child_to_cell("a.b", None), KeyError),
+        (lambda cell: cell.insert_child_to_cell(1, None), TypeError),
+        (lambda cell: cell.insert_child_to_cell("x", 1), TypeError),
+        (lambda cell: cell.register_buffer("a.b", None), KeyError),
+        (lambda cell: cell.register_buffer("weight", None), KeyError),
+        (lambda cell: cell.register_buffer("x", 1), TypeError),
+        (lambda cell: cell.to_float(ms.int32), ValueError),
+        (lambda cell: cell.register_forward_hook(3), TypeError),
+        (lambda cell: cell.set_boost("x"), ValueError),
+        (lambda cell: cell.get_sub_cell("x.y"), AttributeError),
+        (lambda cell: nn.Cell()(1), AttributeError),
+        (lambda cell: cell.recompute(unknown=True), ValueError),
+        (lambda cell: setattr(cell, "phase", 1), TypeError),
+    ],
+)
 def test_misuse(action, error):
     with pytest.raises(error):
         action(nn.Dense(2, 2))
@@ -200,8 +210,11 @@ def test_backward_hook_when_only_weights_are_trained():
     net = nn.SequentialCell(nn.Dense(2, 3), nn.Dense(3, 1))
     seen = []
     for number, cell in enumerate(net):
-        cell.register_backward_hook(lambda c, gi, go, n=number: seen.append(
-            (n, [None if g is None else g.shape for g in gi], [g.shape for g in go])))
+        cell.register_backward_hook(
+            lambda c, gi, go, n=number: seen.append(
+                (n, [None if g is None else g.shape for g in gi], [g.shape for g in go])
+            )
+        )
     ms.grad(net, None, net.trainable_params())(ones(4, 2))
     assert sorted(seen) == [(0, [None], [(4, 3)]), (1, [(4, 3)], [(4, 1)])]
     seen.clear()
@@ -245,8 +258,18 @@ def test_to_float_computes_in_half_and_trains_in_float():
 def test_state_dict_round_trip():
     source, target = Outer(), Outer()
     state = source.state_dict()
-    keys = ["inner.unnamed", "inner.named", "inner.Parameter$1", "inner.u", "inner.buffer",
-            *(f"inner.{name}" for name in LAYER_NAMES), "first.weight", "first.bias", "second.weight", "second.bias"]
+    keys = [
+        "inner.unnamed",
+        "inner.named",
+        "inner.Parameter$1",
+        "inner.u",
+        "inner.buffer",
+        *(f"inner.{name}" for name in LAYER_NAMES),
+        "first.weight",
+        "first.bias",
+        "second.weight",
+        "second.bias",
+    ]
     assert list(state) == keys
     source.inner.buffer.fill_(4)
     assert target.load_state_dict(source.state_dict()) == ([], [])
@@ -342,13 +365,20 @@ def test_parameters():
     assert [p.name for p in ParameterTuple([param, twin]).clone("m")] == ["m.w", "m.other"]
 
 
-@pytest.mark.parametrize("make, error", [
-    (lambda: Parameter(True), ValueError), (lambda: Parameter("a"), TypeError),
-    (lambda: Parameter(1.0, name=3), ValueError), (lambda: Parameter(1.0, requires_grad=1), TypeError),
-    (lambda: Parameter(1.0, layerwise_parallel=1), TypeError), (lambda: Parameter(1, "a").set_data(1.5), TypeError),
-    (lambda: Parameter(1.0).set_data("a"), TypeError), (lambda: ParameterTuple([1]), TypeError),
-    (lambda: ParameterTuple([Parameter(1.0, name="a"), Parameter(1.0, name="a")]), ValueError),
-])
+@pytest.mark.parametrize(
+    "make, error",
+    [
+        (lambda: Parameter(True), ValueError),
+        (lambda: Parameter("a"), TypeError),
+        (lambda: Parameter(1.0, name=3), ValueError),
+        (lambda: Parameter(1.0, requires_grad=1), TypeError),
+        (lambda: Parameter(1.0, layerwise_parallel=1), TypeError),
+        (lambda: Parameter(1, "a").set_data(1.5), TypeError),
+        (lambda: Parameter(1.0).set_data("a"), TypeError),
+        (lambda: ParameterTuple([1]), TypeError),
+        (lambda: ParameterTuple([Parameter(1.0, name="a"), Parameter(1.0, name="a")]), ValueError),
+    ],
+)
 def test_parameter_errors(make, error):
     with pytest.raises(error):
         make()
@@ -384,46 +414,69 @@ def test_containers():
     assert not list(table.values()) and repr(table) == "CellDict()"
 
 
-@pytest.mark.parametrize("make, error", [
-    (lambda: nn.SequentialCell(1), TypeError), (lambda: nn.SequentialCell(nn.ReLU())[3], IndexError),
-    (lambda: nn.SequentialCell(nn.ReLU())["a"], TypeError), (lambda: nn.SequentialCell(nn.ReLU()).append(1), TypeError),
-    (lambda: nn.CellList([1]), TypeError), (lambda: nn.CellList([nn.ReLU()])[7], IndexError),
-    (lambda: nn.CellList([nn.ReLU()]).insert(9, nn.ReLU()), IndexError), (lambda: nn.CellList(3), TypeError),
-    (lambda: nn.CellList([nn.ReLU()])(1), NotImplementedError), (lambda: nn.CellDict({"a": 1}), TypeError),
-    (lambda: nn.CellDict({"a.b": nn.ReLU()}), KeyError), (lambda: nn.CellDict({"keys": nn.ReLU()}), KeyError),
-    (lambda: nn.CellDict({1: nn.ReLU()}), TypeError), (lambda: nn.CellDict()["z"], KeyError),
-])
+@pytest.mark.parametrize(
+    "make, error",
+    [
+        (lambda: nn.SequentialCell(1), TypeError),
+        (lambda: nn.SequentialCell(nn.ReLU())[3], IndexError),
+        (lambda: nn.SequentialCell(nn.ReLU())["a"], TypeError),
+        (lambda: nn.SequentialCell(nn.ReLU()).append(1), TypeError),
+        (lambda: nn.CellList([1]), TypeError),
+        (lambda: nn.CellList([nn.ReLU()])[7], IndexError),
+        (lambda: nn.CellList([nn.ReLU()]).insert(9, nn.ReLU()), IndexError),
+        (lambda: nn.CellList(3), TypeError),
+        (lambda: nn.CellList([nn.ReLU()])(1), NotImplementedError),
+        (lambda: nn.CellDict({"a": 1}), TypeError),
+        (lambda: nn.CellDict({"a.b": nn.ReLU()}), KeyError),
+        (lambda: nn.CellDict({"keys": nn.ReLU()}), KeyError),
+        (lambda: nn.CellDict({1: nn.ReLU()}), TypeError),
+        (lambda: nn.CellDict()["z"], KeyError),
+    ],
+)
 def test_container_errors(make, error):
     with pytest.raises(error):
         make()
 
 
-@pytest.mark.parametrize("make, error, words", [
-    (lambda: nn.Dense(-1, 2), ValueError, "in_channels"), (lambda: nn.Dense("a", 2), TypeError, "in_channels"),
-    (lambda: nn.Dense(2, 2, has_bias=1), TypeError, "has_bias"), (lambda: nn.Dense(2, 2, "foo"), ValueError, "foo"),
-    (lambda: nn.Dense(2, 2, ones(3, 3)), ValueError, "weight_init"),
-    (lambda: nn.Dense(2, 2, activation=ops.relu), TypeError, "activation"),
-    (lambda: nn.Dense(2, 2, activation="zz"), KeyError, "name"),
-    (lambda: nn.Conv2d(3, 4, 3, pad_mode="x"), ValueError, "pad_mode"),
-    (lambda: nn.Conv2d(3, 4, 0), ValueError, "kernel_size"), (lambda: nn.Conv2d(3, 4, 3, group=2), ValueError, "group"),
-    (lambda: nn.Conv2d(3, 4, 3, padding=1), ValueError, "padding"),
-    (lambda: nn.Conv2d(3, 4, (3, 3, 3)), ValueError, "kernel_size"),
-    (lambda: nn.Dropout(p=1.0), ValueError, "'p'"), (lambda: nn.Dropout(1.2), ValueError, "keep_prob"),
-    (lambda: nn.BatchNorm2d(0), ValueError, "num_features"), (lambda: nn.BatchNorm2d(3, momentum=2), ValueError, "momentum"),
-    (lambda: nn.BatchNorm2d(3)(ones(2, 3)), ValueError, "BatchNorm2d"),
-    (lambda: nn.LayerNorm(4), TypeError, "normalized_shape"), (lambda: nn.GroupNorm(3, 4), ValueError, "num_groups"),
-    (lambda: nn.Embedding(3, 2, padding_idx=5), ValueError, "padding_idx"),
-    (lambda: nn.MaxPool2d(0), ValueError, "kernel_size"), (lambda: nn.MaxPool2d(2, pad_mode="z"), ValueError, "pad_mode"),
-    (lambda: nn.MaxPool2d(2, padding=1), ValueError, "padding"), (lambda: nn.Softmax("a"), TypeError, "axis"),
-    (lambda: nn.MSELoss("x"), ValueError, "reduction"), (lambda: nn.MSELoss()(1, 2), TypeError, "logits"),
-    (lambda: nn.CrossEntropyLoss()(ones(2, 3), ones(3, 2)), ValueError, "labels"),
-    (lambda: nn.MultiheadAttention(10, 3), ValueError, "num_heads"),
-    (lambda: nn.TransformerEncoderLayer(8, 2, activation="tanh"), ValueError, "activation"),
-    (lambda: nn.Flatten(5)(ones(2, 2)), ValueError, "start_dim"), (lambda: nn.GLU()(ones(3)), ValueError, "GLU"),
-    (lambda: nn.Dense(3, 2)(ones(2, 2)), ValueError, "dense|Dense"),
-    (lambda: nn.Conv2d(3, 4, 3)(ones(1, 2, 8, 8)), ValueError, "channels"),
-    (lambda: nn.get_activation("nope", "Net"), KeyError, "Net"),
-])
+@pytest.mark.parametrize(
+    "make, error, words",
+    [
+        (lambda: nn.Dense(-1, 2), ValueError, "in_channels"),
+        (lambda: nn.Dense("a", 2), TypeError, "in_channels"),
+        (lambda: nn.Dense(2, 2, has_bias=1), TypeError, "has_bias"),
+        (lambda: nn.Dense(2, 2, "foo"), ValueError, "foo"),
+        (lambda: nn.Dense(2, 2, ones(3, 3)), ValueError, "weight_init"),
+        (lambda: nn.Dense(2, 2, activation=ops.relu), TypeError, "activation"),
+        (lambda: nn.Dense(2, 2, activation="zz"), KeyError, "name"),
+        (lambda: nn.Conv2d(3, 4, 3, pad_mode="x"), ValueError, "pad_mode"),
+        (lambda: nn.Conv2d(3, 4, 0), ValueError, "kernel_size"),
+        (lambda: nn.Conv2d(3, 4, 3, group=2), ValueError, "group"),
+        (lambda: nn.Conv2d(3, 4, 3, padding=1), ValueError, "padding"),
+        (lambda: nn.Conv2d(3, 4, (3, 3, 3)), ValueError, "kernel_size"),
+        (lambda: nn.Dropout(p=1.0), ValueError, "'p'"),
+        (lambda: nn.Dropout(1.2), ValueError, "keep_prob"),
+        (lambda: nn.BatchNorm2d(0), ValueError, "num_features"),
+        (lambda: nn.BatchNorm2d(3, momentum=2), ValueError, "momentum"),
+        (lambda: nn.BatchNorm2d(3)(ones(2, 3)), ValueError, "BatchNorm2d"),
+        (lambda: nn.LayerNorm(4), TypeError, "normalized_shape"),
+        (lambda: nn.GroupNorm(3, 4), ValueError, "num_groups"),
+        (lambda: nn.Embedding(3, 2, padding_idx=5), ValueError, "padding_idx"),
+        (lambda: nn.MaxPool2d(0), ValueError, "kernel_size"),
+        (lambda: nn.MaxPool2d(2, pad_mode="z"), ValueError, "pad_mode"),
+        (lambda: nn.MaxPool2d(2, padding=1), ValueError, "padding"),
+        (lambda: nn.Softmax("a"), TypeError, "axis"),
+        (lambda: nn.MSELoss("x"), ValueError, "reduction"),
+        (lambda: nn.MSELoss()(1, 2), TypeError, "logits"),
+        (lambda: nn.CrossEntropyLoss()(ones(2, 3), ones(3, 2)), ValueError, "labels"),
+        (lambda: nn.MultiheadAttention(10, 3), ValueError, "num_heads"),
+        (lambda: nn.TransformerEncoderLayer(8, 2, activation="tanh"), ValueError, "activation"),
+        (lambda: nn.Flatten(5)(ones(2, 2)), ValueError, "start_dim"),
+        (lambda: nn.GLU()(ones(3)), ValueError, "GLU"),
+        (lambda: nn.Dense(3, 2)(ones(2, 2)), ValueError, "dense|Dense"),
+        (lambda: nn.Conv2d(3, 4, 3)(ones(1, 2, 8, 8)), ValueError, "channels"),
+        (lambda: nn.get_activation("nope", "Net"), KeyError, "Net"),
+    ],
+)
 def test_layer_errors(make, error, words):
     with pytest.raises(error, match=words):
         make()
@@ -452,7 +505,9 @@ def test_attention_masks():
     causal = np.triu(np.ones((5, 5), bool), 1)
     padding = np.zeros((3, 5), bool)
     padding[1, 3:] = True
-    out, weights = layer(x, x, x, attn_mask=Tensor(causal), key_padding_mask=Tensor(padding), average_attn_weights=False)
+    out, weights = layer(
+        x, x, x, attn_mask=Tensor(causal), key_padding_mask=Tensor(padding), average_attn_weights=False
+    )
     weights = weights.asnumpy()
     assert weights.shape == (3, 2, 5, 5) and np.allclose(weights.sum(-1), 1, atol=1e-5)
     assert (weights[:, :, causal] == 0).all() and (weights[1, :, :, 3:] == 0).all()

@@ -1,14 +1,31 @@
 """Initializers: distributions, structure, seeds, user-defined ones, deferred filling."""
+
 import math
 
 import numpy as np
 import pytest
+from morel.common.initializer import (
+    Constant,
+    Dirac,
+    HeNormal,
+    HeUniform,
+    Identity,
+    Initializer,
+    Normal,
+    One,
+    Orthogonal,
+    Sparse,
+    TruncatedNormal,
+    Uniform,
+    VarianceScaling,
+    XavierNormal,
+    XavierUniform,
+    Zero,
+    initializer,
+)
 
 import morel as ms
 from morel import Parameter, Tensor, nn
-from morel.common.initializer import (Constant, Dirac, HeNormal, HeUniform, Identity, Initializer, Normal, One,
-                                      Orthogonal, Sparse, TruncatedNormal, Uniform, VarianceScaling, XavierNormal,
-                                      XavierUniform, Zero, initializer)
 
 SHAPE = (200, 30, 3, 3)
 FAN_IN, FAN_OUT = 30 * 9, 200 * 9
@@ -23,13 +40,20 @@ def values(init, shape=SHAPE, dtype=ms.float32):
     return initializer(init, shape, dtype).asnumpy()
 
 
-@pytest.mark.parametrize("init, bound", [
-    (Uniform(), 0.07), (Uniform(0.5), 0.5), ("uniform", 0.07),
-    (XavierUniform(), math.sqrt(6 / (FAN_IN + FAN_OUT))), (XavierUniform(2), 2 * math.sqrt(6 / (FAN_IN + FAN_OUT))),
-    (HeUniform(), math.sqrt(6 / FAN_IN)), (HeUniform(math.sqrt(5)), math.sqrt(1 / FAN_IN)),
-    (HeUniform(mode="fan_out", nonlinearity="tanh"), 5 / 3 * math.sqrt(3 / FAN_OUT)),
-    (VarianceScaling(2.0, "fan_avg", "uniform"), math.sqrt(3 * 2 / ((FAN_IN + FAN_OUT) / 2))),
-])
+@pytest.mark.parametrize(
+    "init, bound",
+    [
+        (Uniform(), 0.07),
+        (Uniform(0.5), 0.5),
+        ("uniform", 0.07),
+        (XavierUniform(), math.sqrt(6 / (FAN_IN + FAN_OUT))),
+        (XavierUniform(2), 2 * math.sqrt(6 / (FAN_IN + FAN_OUT))),
+        (HeUniform(), math.sqrt(6 / FAN_IN)),
+        (HeUniform(math.sqrt(5)), math.sqrt(1 / FAN_IN)),
+        (HeUniform(mode="fan_out", nonlinearity="tanh"), 5 / 3 * math.sqrt(3 / FAN_OUT)),
+        (VarianceScaling(2.0, "fan_avg", "uniform"), math.sqrt(3 * 2 / ((FAN_IN + FAN_OUT) / 2))),
+    ],
+)
 def test_uniform_bounds(init, bound):
     array = values(init)
     assert abs(array).max() <= bound and abs(array).max() > 0.999 * bound
@@ -39,16 +63,22 @@ def test_uniform_bounds(init, bound):
     assert abs(counts / array.size - 0.1).max() < 0.005
 
 
-@pytest.mark.parametrize("init, mean, deviation", [
-    (Normal(), 0, 0.01), ("normal", 0, 0.01), (Normal(0.5, 2.0), 2.0, 0.5),
-    (XavierNormal(), 0, math.sqrt(2 / (FAN_IN + FAN_OUT))), (HeNormal(), 0, math.sqrt(2 / FAN_IN)),
-    (HeNormal(mode="fan_out", nonlinearity="relu"), 0, math.sqrt(2 / FAN_OUT)),
-    (VarianceScaling(1.5, "fan_out", "untruncated_normal"), 0, math.sqrt(1.5 / FAN_OUT)),
-])
+@pytest.mark.parametrize(
+    "init, mean, deviation",
+    [
+        (Normal(), 0, 0.01),
+        ("normal", 0, 0.01),
+        (Normal(0.5, 2.0), 2.0, 0.5),
+        (XavierNormal(), 0, math.sqrt(2 / (FAN_IN + FAN_OUT))),
+        (HeNormal(), 0, math.sqrt(2 / FAN_IN)),
+        (HeNormal(mode="fan_out", nonlinearity="relu"), 0, math.sqrt(2 / FAN_OUT)),
+        (VarianceScaling(1.5, "fan_out", "untruncated_normal"), 0, math.sqrt(1.5 / FAN_OUT)),
+    ],
+)
 def test_normal_moments(init, mean, deviation):
     array = (values(init).astype(np.float64) - mean) / deviation
     assert abs(array.mean()) < 0.02 and abs(array.std() - 1) < 0.02
-    assert abs((array ** 4).mean() - 3) < 0.2  # kurtosis of a normal distribution
+    assert abs((array**4).mean() - 3) < 0.2  # kurtosis of a normal distribution
     assert 3.5 < abs(array).max() < 6.5
 
 
@@ -94,9 +124,14 @@ def test_sparse_and_dirac():
 
 def test_layer_defaults():
     """Dense, convolutions and Linear start uniform within 1/sqrt(fan_in), weights and biases; embeddings normal."""
-    for layer, fan in ((nn.Dense(400, 300), 400), (nn.Conv2d(40, 60, 3, has_bias=True), 360),
-                       (nn.Conv2d(40, 60, 3, group=4, has_bias=True), 90), (nn.Conv1d(40, 300, 3, has_bias=True), 120),
-                       (nn.Conv3d(20, 40, 2, has_bias=True), 160), (nn.Conv2dTranspose(40, 60, 3, has_bias=True), 540)):
+    for layer, fan in (
+        (nn.Dense(400, 300), 400),
+        (nn.Conv2d(40, 60, 3, has_bias=True), 360),
+        (nn.Conv2d(40, 60, 3, group=4, has_bias=True), 90),
+        (nn.Conv1d(40, 300, 3, has_bias=True), 120),
+        (nn.Conv3d(20, 40, 2, has_bias=True), 160),
+        (nn.Conv2dTranspose(40, 60, 3, has_bias=True), 540),
+    ):
         for param in (layer.weight, layer.bias):
             array = param.asnumpy() * math.sqrt(fan)
             assert 0.9 < abs(array).max() <= 1.0 and (array.size < 300 or abs(array.std() - 1 / math.sqrt(3)) < 0.05)
@@ -160,15 +195,25 @@ def test_one_initial_tensor_for_two_parameters():
     assert second.asnumpy().tolist() == [1, 1] and tensor.init_data().shape == (2,) and tensor.has_init
 
 
-@pytest.mark.parametrize("make, error", [
-    (lambda: initializer("foo", (1,)), ValueError), (lambda: initializer("ones", (0,)), ValueError),
-    (lambda: initializer("ones", (1.5,)), ValueError), (lambda: initializer(None, (1,)), TypeError),
-    (lambda: initializer("ones"), ValueError), (lambda: initializer(Tensor([1.0]), (2,)), ValueError),
-    (lambda: values("xavier_uniform", (3,)), ValueError), (lambda: values(Identity(), (2, 2, 2)), ValueError),
-    (lambda: values(Dirac(3), (4, 2, 3)), ValueError), (lambda: values(Normal(-1.0), (2,)), ValueError),
-    (lambda: VarianceScaling(0), ValueError), (lambda: VarianceScaling(1, "x"), ValueError),
-    (lambda: values(HeUniform(nonlinearity="x"), (2, 2)), ValueError), (lambda: Initializer()(np.zeros(2)), NotImplementedError),
-])
+@pytest.mark.parametrize(
+    "make, error",
+    [
+        (lambda: initializer("foo", (1,)), ValueError),
+        (lambda: initializer("ones", (0,)), ValueError),
+        (lambda: initializer("ones", (1.5,)), ValueError),
+        (lambda: initializer(None, (1,)), TypeError),
+        (lambda: initializer("ones"), ValueError),
+        (lambda: initializer(Tensor([1.0]), (2,)), ValueError),
+        (lambda: values("xavier_uniform", (3,)), ValueError),
+        (lambda: values(Identity(), (2, 2, 2)), ValueError),
+        (lambda: values(Dirac(3), (4, 2, 3)), ValueError),
+        (lambda: values(Normal(-1.0), (2,)), ValueError),
+        (lambda: VarianceScaling(0), ValueError),
+        (lambda: VarianceScaling(1, "x"), ValueError),
+        (lambda: values(HeUniform(nonlinearity="x"), (2, 2)), ValueError),
+        (lambda: Initializer()(np.zeros(2)), NotImplementedError),
+    ],
+)
 def test_errors(make, error):
     with pytest.raises(error):
         make()

@@ -1,4 +1,5 @@
 """mint.nn and mint.nn.functional: against numpy, and against the layers of nn that test_nn_reference.py checks."""
+
 import numpy as np
 import pytest
 
@@ -24,33 +25,60 @@ def close(mine, wanted, rtol=1e-5, atol=1e-5):
     np.testing.assert_allclose(mine.asnumpy(), wanted, rtol=rtol, atol=atol)
 
 
-@pytest.mark.parametrize("mine, same, shape", [
-    (lambda: mint.nn.Conv2d(4, 6, 3, 2, 1), lambda: nn.Conv2d(4, 6, 3, 2, "pad", 1, has_bias=True), (2, 4, 7, 6)),
-    (lambda: mint.nn.Conv2d(4, 6, (3, 2), padding=(1, 0), groups=2, bias=False),
-     lambda: nn.Conv2d(4, 6, (3, 2), pad_mode="pad", padding=(1, 1, 0, 0), group=2), (2, 4, 7, 6)),
-    (lambda: mint.nn.Conv2d(4, 6, 4, padding="same"), lambda: nn.Conv2d(4, 6, 4, has_bias=True), (2, 4, 7, 6)),
-    (lambda: mint.nn.Conv2d(4, 6, 3, padding="valid"), lambda: nn.Conv2d(4, 6, 3, pad_mode="valid", has_bias=True), (2, 4, 7, 6)),
-    (lambda: mint.nn.Conv1d(4, 6, 3, 2, 1), lambda: nn.Conv1d(4, 6, 3, 2, "pad", 1, has_bias=True), (2, 4, 9)),
-    (lambda: mint.nn.Conv3d(4, 6, 2, 2, 1), lambda: nn.Conv3d(4, 6, 2, 2, "pad", 1, has_bias=True), (1, 4, 3, 4, 5)),
-    (lambda: mint.nn.ConvTranspose2d(4, 6, 3, 2, 1), lambda: nn.Conv2dTranspose(4, 6, 3, 2, "pad", 1, has_bias=True), (2, 4, 5, 5)),
-    (lambda: mint.nn.Linear(4, 3), lambda: nn.Dense(4, 3), (2, 5, 4)),
-    (lambda: mint.nn.LayerNorm((3, 4)), lambda: nn.LayerNorm((3, 4), 1, 1, epsilon=1e-5), (2, 3, 4)),
-    (lambda: mint.nn.GroupNorm(2, 4), lambda: nn.GroupNorm(2, 4), (2, 4, 3)),
-    (lambda: mint.nn.BatchNorm2d(4).set_train(), lambda: nn.BatchNorm2d(4).set_train(), (2, 4, 3, 3)),
-    (lambda: mint.nn.MaxPool2d(3, 2, 1), lambda: nn.MaxPool2d(3, 2, "pad", 1), (2, 4, 7, 6)),
-    (lambda: mint.nn.AvgPool2d(3, 2, 1), lambda: nn.AvgPool2d(3, 2, "pad", 1), (2, 4, 7, 6)),
-    (lambda: mint.nn.AvgPool1d(3, 2, 1), lambda: nn.AvgPool1d(3, 2, "pad", 1), (2, 4, 7)),
-    (lambda: mint.nn.AvgPool3d(2, None, 1), lambda: nn.AvgPool3d(2, 2, "pad", 1), (2, 4, 4, 5, 6)),
-    (lambda: mint.nn.GELU(), lambda: nn.GELU(False), (3, 4)), (lambda: mint.nn.SELU(), lambda: nn.SeLU(), (3, 4)),
-    (lambda: mint.nn.Hardshrink(0.3), lambda: nn.HShrink(0.3), (3, 4)), (lambda: mint.nn.Mish(), lambda: nn.Mish(), (3, 4)),
-    (lambda: mint.nn.Softmax(), lambda: nn.Softmax(0), (2, 3, 4)), (lambda: mint.nn.Softmax(), lambda: nn.Softmax(1), (3, 4)),
-    (lambda: mint.nn.PReLU(4, 0.1), lambda: nn.PReLU(4, 0.1), (2, 4, 3)), (lambda: mint.nn.GLU(1), lambda: nn.GLU(1), (2, 4, 3)),
-])
+@pytest.mark.parametrize(
+    "mine, same, shape",
+    [
+        (lambda: mint.nn.Conv2d(4, 6, 3, 2, 1), lambda: nn.Conv2d(4, 6, 3, 2, "pad", 1, has_bias=True), (2, 4, 7, 6)),
+        (
+            lambda: mint.nn.Conv2d(4, 6, (3, 2), padding=(1, 0), groups=2, bias=False),
+            lambda: nn.Conv2d(4, 6, (3, 2), pad_mode="pad", padding=(1, 1, 0, 0), group=2),
+            (2, 4, 7, 6),
+        ),
+        (lambda: mint.nn.Conv2d(4, 6, 4, padding="same"), lambda: nn.Conv2d(4, 6, 4, has_bias=True), (2, 4, 7, 6)),
+        (
+            lambda: mint.nn.Conv2d(4, 6, 3, padding="valid"),
+            lambda: nn.Conv2d(4, 6, 3, pad_mode="valid", has_bias=True),
+            (2, 4, 7, 6),
+        ),
+        (lambda: mint.nn.Conv1d(4, 6, 3, 2, 1), lambda: nn.Conv1d(4, 6, 3, 2, "pad", 1, has_bias=True), (2, 4, 9)),
+        (
+            lambda: mint.nn.Conv3d(4, 6, 2, 2, 1),
+            lambda: nn.Conv3d(4, 6, 2, 2, "pad", 1, has_bias=True),
+            (1, 4, 3, 4, 5),
+        ),
+        (
+            lambda: mint.nn.ConvTranspose2d(4, 6, 3, 2, 1),
+            lambda: nn.Conv2dTranspose(4, 6, 3, 2, "pad", 1, has_bias=True),
+            (2, 4, 5, 5),
+        ),
+        (lambda: mint.nn.Linear(4, 3), lambda: nn.Dense(4, 3), (2, 5, 4)),
+        (lambda: mint.nn.LayerNorm((3, 4)), lambda: nn.LayerNorm((3, 4), 1, 1, epsilon=1e-5), (2, 3, 4)),
+        (lambda: mint.nn.GroupNorm(2, 4), lambda: nn.GroupNorm(2, 4), (2, 4, 3)),
+        (lambda: mint.nn.BatchNorm2d(4).set_train(), lambda: nn.BatchNorm2d(4).set_train(), (2, 4, 3, 3)),
+        (lambda: mint.nn.MaxPool2d(3, 2, 1), lambda: nn.MaxPool2d(3, 2, "pad", 1), (2, 4, 7, 6)),
+        (lambda: mint.nn.AvgPool2d(3, 2, 1), lambda: nn.AvgPool2d(3, 2, "pad", 1), (2, 4, 7, 6)),
+        (lambda: mint.nn.AvgPool1d(3, 2, 1), lambda: nn.AvgPool1d(3, 2, "pad", 1), (2, 4, 7)),
+        (lambda: mint.nn.AvgPool3d(2, None, 1), lambda: nn.AvgPool3d(2, 2, "pad", 1), (2, 4, 4, 5, 6)),
+        (lambda: mint.nn.GELU(), lambda: nn.GELU(False), (3, 4)),
+        (lambda: mint.nn.SELU(), lambda: nn.SeLU(), (3, 4)),
+        (lambda: mint.nn.Hardshrink(0.3), lambda: nn.HShrink(0.3), (3, 4)),
+        (lambda: mint.nn.Mish(), lambda: nn.Mish(), (3, 4)),
+        (lambda: mint.nn.Softmax(), lambda: nn.Softmax(0), (2, 3, 4)),
+        (lambda: mint.nn.Softmax(), lambda: nn.Softmax(1), (3, 4)),
+        (lambda: mint.nn.PReLU(4, 0.1), lambda: nn.PReLU(4, 0.1), (2, 4, 3)),
+        (lambda: mint.nn.GLU(1), lambda: nn.GLU(1), (2, 4, 3)),
+    ],
+)
 def test_same_as_nn(mine, same, shape):
     first, second = mine(), same()
     if isinstance(first, mint.nn.BatchNorm2d):
-        assert [p.name for p in first.get_parameters()] == ["weight", "bias", "running_mean", "running_var",
-                                                            "num_batches_tracked"]
+        assert [p.name for p in first.get_parameters()] == [
+            "weight",
+            "bias",
+            "running_mean",
+            "running_var",
+            "num_batches_tracked",
+        ]
     else:
         copy_values(first, second)
     x = Tensor(array(*shape))
@@ -114,13 +142,20 @@ def test_losses():
     close(mint.nn.KLDivLoss("sum", True)(x, ops.log(y)), nn.KLDivLoss("sum")(x, y), rtol=1e-4)
     for cls in ("MSELoss", "L1Loss"):
         close(getattr(mint.nn, cls)()(x, y), getattr(nn, cls)()(x, y))
-    close(mint.nn.CrossEntropyLoss(label_smoothing=0.2)(x, Tensor([1, 3, 0])),
-          nn.CrossEntropyLoss(label_smoothing=0.2)(x, Tensor([1, 3, 0])))
+    close(
+        mint.nn.CrossEntropyLoss(label_smoothing=0.2)(x, Tensor([1, 3, 0])),
+        nn.CrossEntropyLoss(label_smoothing=0.2)(x, Tensor([1, 3, 0])),
+    )
 
 
 def test_in_place_activations():
-    for layer in (mint.nn.ReLU6(True), mint.nn.ELU(0.5, True), mint.nn.SiLU(True), mint.nn.Hardtanh(-0.5, 0.5, True),
-                  mint.nn.Threshold(0.2, 3.0, True)):
+    for layer in (
+        mint.nn.ReLU6(True),
+        mint.nn.ELU(0.5, True),
+        mint.nn.SiLU(True),
+        mint.nn.Hardtanh(-0.5, 0.5, True),
+        mint.nn.Threshold(0.2, 3.0, True),
+    ):
         x = Tensor(array(3, 4) * 4)
         layer.inplace = False
         wanted = layer(x.clone())
@@ -152,14 +187,22 @@ def test_functional_agrees_with_layers():
         F.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("make, error", [
-    (lambda: mint.nn.Conv2d(3, 4, 3, groups=2), ValueError), (lambda: mint.nn.Conv2d(3, 4, 3, padding="x"), ValueError),
-    (lambda: mint.nn.Conv2d(3, 4, 3, 2, "same"), ValueError), (lambda: mint.nn.Conv2d(3, 4, 3, padding_mode="x"), ValueError),
-    (lambda: mint.nn.ConvTranspose2d(3, 4, 3, padding_mode="reflect"), ValueError),
-    (lambda: mint.nn.BatchNorm2d(3)(Tensor(array(2, 3))), ValueError), (lambda: mint.nn.GroupNorm(3, 4), ValueError),
-    (lambda: mint.nn.Embedding(3, 2, 7), ValueError), (lambda: mint.nn.Embedding(3, 2, sparse=True), ValueError),
-    (lambda: mint.nn.Linear(0, 2), ValueError), (lambda: mint.nn.ZeroPad2d((1, 2, 3)), ValueError),
-])
+@pytest.mark.parametrize(
+    "make, error",
+    [
+        (lambda: mint.nn.Conv2d(3, 4, 3, groups=2), ValueError),
+        (lambda: mint.nn.Conv2d(3, 4, 3, padding="x"), ValueError),
+        (lambda: mint.nn.Conv2d(3, 4, 3, 2, "same"), ValueError),
+        (lambda: mint.nn.Conv2d(3, 4, 3, padding_mode="x"), ValueError),
+        (lambda: mint.nn.ConvTranspose2d(3, 4, 3, padding_mode="reflect"), ValueError),
+        (lambda: mint.nn.BatchNorm2d(3)(Tensor(array(2, 3))), ValueError),
+        (lambda: mint.nn.GroupNorm(3, 4), ValueError),
+        (lambda: mint.nn.Embedding(3, 2, 7), ValueError),
+        (lambda: mint.nn.Embedding(3, 2, sparse=True), ValueError),
+        (lambda: mint.nn.Linear(0, 2), ValueError),
+        (lambda: mint.nn.ZeroPad2d((1, 2, 3)), ValueError),
+    ],
+)
 def test_errors(make, error):
     with pytest.raises(error):
         make()

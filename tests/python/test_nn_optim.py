@@ -1,4 +1,5 @@
 """Optimizers: formulas that MindSpore's CPU device lacks or has wrong, groups, learning rates, decay, states, errors."""
+
 import copy
 
 import numpy as np
@@ -54,7 +55,7 @@ def test_momentum_nesterov():
 def test_lamb():
     def rule(state, p, g, t):
         m, v = adam_moments(state, g)
-        update = m / (1 - 0.9 ** t) / (np.sqrt(v / (1 - 0.999 ** t)) + 1e-6) + 0.1 * p
+        update = m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6) + 0.1 * p
         return p - 0.1 * np.linalg.norm(p) / np.linalg.norm(update) * update
 
     check(nn.Lamb(make_params(), 0.1, weight_decay=0.1), rule)
@@ -102,7 +103,7 @@ def test_mint_adam(decoupled, amsgrad):
         m, v = adam_moments(state, g, 0.8, 0.9)
         if amsgrad:
             v = state["largest"] = np.maximum(state.get("largest", 0), v)
-        return p - 0.1 * m / (1 - 0.8 ** t) / (np.sqrt(v / (1 - 0.9 ** t)) + 1e-3)
+        return p - 0.1 * m / (1 - 0.8**t) / (np.sqrt(v / (1 - 0.9**t)) + 1e-3)
 
     kind = mint.optim.AdamW if decoupled else mint.optim.Adam
     check(kind(make_params(), 0.1, (0.8, 0.9), 1e-3, 0.2, amsgrad), rule)
@@ -138,8 +139,11 @@ def test_mint_groups():
 
 def test_groups_rates_and_decay():
     params = make_params()
-    groups = [{"params": [params[1]], "lr": 0.5, "weight_decay": 0.1}, {"params": [params[0]]},
-              {"order_params": params}]
+    groups = [
+        {"params": [params[1]], "lr": 0.5, "weight_decay": 0.1},
+        {"params": [params[0]]},
+        {"order_params": params},
+    ]
     optimizer = nn.SGD(groups, 0.2, weight_decay=0.3, loss_scale=4.0)
     assert [param.name for param in optimizer.parameters] == ["p0", "p1"] and "order_params" in groups[2]
     assert [float(rate.asnumpy()) for rate in optimizer.get_lr()] == [pytest.approx(0.2), 0.5]
@@ -192,8 +196,13 @@ def test_dynamic_rates_and_decay():
     for wanted in (-0.5, -0.75, -1.0):  # the last rate stays
         optimizer((Tensor([1.0]),))
         assert float(param.asnumpy()[0]) == wanted
-    assert [p.name for p in optimizer.get_parameters()] == ["global_step", "w", "momentum", "moments.w",
-                                                            "learning_rate"]
+    assert [p.name for p in optimizer.get_parameters()] == [
+        "global_step",
+        "w",
+        "momentum",
+        "moments.w",
+        "learning_rate",
+    ]
 
     param = Parameter(Tensor([1.0]), name="w")
     optimizer = nn.Momentum([param], 1.0, 0.0, weight_decay=Decay())
@@ -215,9 +224,15 @@ def test_learning_rate_can_be_set_between_steps():
     assert float(param.asnumpy()[0]) == -1.5
 
 
-@pytest.mark.parametrize("make", [lambda params: nn.Adam(params, 0.1), lambda params: nn.SGD(params, 0.1, 0.9, 0.5),
-                                  lambda params: nn.RMSProp(params, 0.1, momentum=0.9),
-                                  lambda params: mint.optim.AdamW(params, 0.1)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda params: nn.Adam(params, 0.1),
+        lambda params: nn.SGD(params, 0.1, 0.9, 0.5),
+        lambda params: nn.RMSProp(params, 0.1, momentum=0.9),
+        lambda params: mint.optim.AdamW(params, 0.1),
+    ],
+)
 def test_saved_state_continues_exactly(make):
     straight = run(make(make_params()), 4)
     first = make(make_params())
@@ -267,31 +282,44 @@ def test_own_optimizer():
     assert int(optimizer.global_step.asnumpy()[0]) == 1
 
 
-@pytest.mark.parametrize("make, error, words", [
-    (lambda p: nn.Adam([]), ValueError, "empty"), (lambda p: nn.Adam(None), ValueError, "None"),
-    (lambda p: nn.Adam([1]), TypeError, "parameters"), (lambda p: nn.Adam(3), TypeError, "Iterable"),
-    (lambda p: nn.Adam(p, -1.0), ValueError, "learning rate"), (lambda p: nn.Adam(p, None), TypeError, "learning_rate"),
-    (lambda p: nn.Adam(p, Tensor(np.ones((2, 2)))), ValueError, "dimension"),
-    (lambda p: nn.Adam(p, beta1=1.0), ValueError, "beta1"), (lambda p: nn.Adam(p, beta2=1), TypeError, "beta2"),
-    (lambda p: nn.Adam(p, eps=0.0), ValueError, "eps"), (lambda p: nn.Adam(p, weight_decay=-1.0), ValueError, "weight_decay"),
-    (lambda p: nn.Adam(p, weight_decay="a"), TypeError, "Weight_decay|weight_decay"),
-    (lambda p: nn.Adam(p, loss_scale=0.0), ValueError, "loss_scale"), (lambda p: nn.Adam(p, use_nesterov=1), TypeError, "use_nesterov"),
-    (lambda p: nn.Adam(p, other=1), KeyError, "other"), (lambda p: nn.Momentum(p, 0.1, 1), TypeError, "momentum"),
-    (lambda p: nn.Momentum(p, 0.1, -1.0), ValueError, "momentum"), (lambda p: nn.SGD(p, nesterov=True), ValueError, "nesterov"),
-    (lambda p: nn.Adam([{"params": p, "x": 1}]), KeyError, "x"), (lambda p: nn.Adam([{"lr": 1}]), KeyError, "params"),
-    (lambda p: nn.Adam([{"params": p}, {"params": p}]), RuntimeError, "p0"),
-    (lambda p: nn.Adam([{"params": p}, {"order_params": p[:1]}]), ValueError, "order"),
-    (lambda p: nn.Adam([{"params": p, "grad_centralization": 1}]), TypeError, "bool"),
-    (lambda p: nn.FTRL(p, learning_rate=[0.1, 0.2]), ValueError, "learning rate"),
-    (lambda p: nn.Adam(p)((Tensor(1.0),)), ValueError, "gradients"),
-    (lambda p: nn.Adam(p).get_lr_parameter(Parameter(1.0, "x")), ValueError, "x"),
-    (lambda p: nn.Adam(p).get_lr_parameter(1), TypeError, "param"),
-    (lambda p: nn.ExponentialDecayLR(1, 0.9, 4), TypeError, "learning_rate"),
-    (lambda p: nn.CosineDecayLR(0.2, 0.1, 4), ValueError, "max_lr"), (lambda p: nn.WarmUpLR(0.1, 0), ValueError, "warmup_steps"),
-    (lambda p: nn.piecewise_constant_lr([5, 2], [0.1, 0.1]), ValueError, "milestone"),
-    (lambda p: nn.warmup_lr(0.1, 4, 1, 0), ValueError, "warmup_epoch"),
-    (lambda p: mint.optim.Adam(p, betas=(1.0, 0.9)), ValueError, "betas"),
-])
+@pytest.mark.parametrize(
+    "make, error, words",
+    [
+        (lambda p: nn.Adam([]), ValueError, "empty"),
+        (lambda p: nn.Adam(None), ValueError, "None"),
+        (lambda p: nn.Adam([1]), TypeError, "parameters"),
+        (lambda p: nn.Adam(3), TypeError, "Iterable"),
+        (lambda p: nn.Adam(p, -1.0), ValueError, "learning rate"),
+        (lambda p: nn.Adam(p, None), TypeError, "learning_rate"),
+        (lambda p: nn.Adam(p, Tensor(np.ones((2, 2)))), ValueError, "dimension"),
+        (lambda p: nn.Adam(p, beta1=1.0), ValueError, "beta1"),
+        (lambda p: nn.Adam(p, beta2=1), TypeError, "beta2"),
+        (lambda p: nn.Adam(p, eps=0.0), ValueError, "eps"),
+        (lambda p: nn.Adam(p, weight_decay=-1.0), ValueError, "weight_decay"),
+        (lambda p: nn.Adam(p, weight_decay="a"), TypeError, "Weight_decay|weight_decay"),
+        (lambda p: nn.Adam(p, loss_scale=0.0), ValueError, "loss_scale"),
+        (lambda p: nn.Adam(p, use_nesterov=1), TypeError, "use_nesterov"),
+        (lambda p: nn.Adam(p, other=1), KeyError, "other"),
+        (lambda p: nn.Momentum(p, 0.1, 1), TypeError, "momentum"),
+        (lambda p: nn.Momentum(p, 0.1, -1.0), ValueError, "momentum"),
+        (lambda p: nn.SGD(p, nesterov=True), ValueError, "nesterov"),
+        (lambda p: nn.Adam([{"params": p, "x": 1}]), KeyError, "x"),
+        (lambda p: nn.Adam([{"lr": 1}]), KeyError, "params"),
+        (lambda p: nn.Adam([{"params": p}, {"params": p}]), RuntimeError, "p0"),
+        (lambda p: nn.Adam([{"params": p}, {"order_params": p[:1]}]), ValueError, "order"),
+        (lambda p: nn.Adam([{"params": p, "grad_centralization": 1}]), TypeError, "bool"),
+        (lambda p: nn.FTRL(p, learning_rate=[0.1, 0.2]), ValueError, "learning rate"),
+        (lambda p: nn.Adam(p)((Tensor(1.0),)), ValueError, "gradients"),
+        (lambda p: nn.Adam(p).get_lr_parameter(Parameter(1.0, "x")), ValueError, "x"),
+        (lambda p: nn.Adam(p).get_lr_parameter(1), TypeError, "param"),
+        (lambda p: nn.ExponentialDecayLR(1, 0.9, 4), TypeError, "learning_rate"),
+        (lambda p: nn.CosineDecayLR(0.2, 0.1, 4), ValueError, "max_lr"),
+        (lambda p: nn.WarmUpLR(0.1, 0), ValueError, "warmup_steps"),
+        (lambda p: nn.piecewise_constant_lr([5, 2], [0.1, 0.1]), ValueError, "milestone"),
+        (lambda p: nn.warmup_lr(0.1, 4, 1, 0), ValueError, "warmup_epoch"),
+        (lambda p: mint.optim.Adam(p, betas=(1.0, 0.9)), ValueError, "betas"),
+    ],
+)
 def test_errors(make, error, words):
     with pytest.raises(error, match=words):
         make(make_params())

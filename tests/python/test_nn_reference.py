@@ -1,4 +1,5 @@
 """Layers, losses, schedules and optimizers against what MindSpore 2.8 computed (nn_reference.npz)."""
+
 import json
 import os
 import re
@@ -22,7 +23,7 @@ def load_reference():
     found, start = {}, 0
     for name, shape, dtype in index:
         count = int(np.prod(shape))
-        found[name] = values[start:start + count].reshape(shape).astype(dtype)
+        found[name] = values[start : start + count].reshape(shape).astype(dtype)
         start += count
     return found, structures
 
@@ -49,7 +50,11 @@ def tensors(arrays):
     return [made.setdefault(id(array), Tensor(array)) for array in arrays]
 
 
-CASES = [case for case in nn_cases.LAYERS + nn_cases.LOSSES + nn_cases.SCHEDULES if nn_cases.label(case) + "|out0" in REFERENCE]
+CASES = [
+    case
+    for case in nn_cases.LAYERS + nn_cases.LOSSES + nn_cases.SCHEDULES
+    if nn_cases.label(case) + "|out0" in REFERENCE
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=nn_cases.label)
@@ -110,7 +115,9 @@ def test_structure(text):
     cell = eval(text)
     printed = re.sub(r" at 0x[0-9a-f]+", "", repr(cell)).replace("morel.", "")
     assert printed == wanted["repr"]
-    rows = [[name, param.name, list(param.shape), str(param.dtype), param.requires_grad]
-            for name, param in cell.parameters_and_names()]
+    rows = [
+        [name, param.name, list(param.shape), str(param.dtype), param.requires_grad]
+        for name, param in cell.parameters_and_names()
+    ]
     assert rows == wanted["parameters"]
     assert list(cell.state_dict()) == wanted["state"]

@@ -1,4 +1,5 @@
 """Training: the same losses as MindSpore 2.8 step by step, the training cells, and loss scales."""
+
 import json
 import os
 import threading
@@ -57,8 +58,12 @@ def test_train_one_step_cell_options():
     x, y = regression()
     plain, scaled = network(), network()
     first = nn.TrainOneStepCell(nn.WithLossCell(plain, nn.MSELoss()), nn.SGD(plain.trainable_params(), 0.1))
-    second = nn.TrainOneStepCell(nn.WithLossCell(scaled, nn.MSELoss()),
-                                 nn.SGD(scaled.trainable_params(), 0.1, loss_scale=128.0), sens=128.0, return_grad=True)
+    second = nn.TrainOneStepCell(
+        nn.WithLossCell(scaled, nn.MSELoss()),
+        nn.SGD(scaled.trainable_params(), 0.1, loss_scale=128.0),
+        sens=128.0,
+        return_grad=True,
+    )
     first_loss = first(x, y)
     second_loss, gradients = second(x, y)
     assert float(first_loss.asnumpy()) == float(second_loss.asnumpy())
@@ -78,8 +83,10 @@ def test_other_cells_around_a_network():
     assert label is y and float(loss.asnumpy()) == float(loss_fn(net(x), y).asnumpy())
     weights = ms.ParameterTuple(net.trainable_params())
     expected = ms.grad(lambda a, b: loss_fn(net(a), b), None, weights)(x, y)
-    for found in (nn.WithGradCell(net, loss_fn)(x, y),
-                  nn.ForwardValueAndGrad(nn.WithLossCell(net, loss_fn), weights, get_by_list=True)(x, y)[1]):
+    for found in (
+        nn.WithGradCell(net, loss_fn)(x, y),
+        nn.ForwardValueAndGrad(nn.WithLossCell(net, loss_fn), weights, get_by_list=True)(x, y)[1],
+    ):
         for gradient, wanted in zip(found, expected):
             np.testing.assert_allclose(gradient.asnumpy(), wanted.asnumpy(), rtol=1e-6)
     value, gradient = nn.ForwardValueAndGrad(net, sens_param=True)(x, ops.ones_like(y) * 2)
@@ -103,7 +110,7 @@ def test_loss_scale_skips_overflowing_steps():
             return (self.weight * x).sum()
 
     net = Explosive()
-    manager = nn.DynamicLossScaleUpdateCell(loss_scale_value=2.0 ** 10, scale_factor=2, scale_window=3)
+    manager = nn.DynamicLossScaleUpdateCell(loss_scale_value=2.0**10, scale_factor=2, scale_window=3)
     step = nn.TrainOneStepWithLossScaleCell(net, nn.SGD(net.trainable_params(), 1.0), manager)
     history = []
     for value in (1.0, np.inf, 1.0, 1.0, 1.0, 1.0):

@@ -1,5 +1,6 @@
 """Every property of every sample: values against NumPy for all dtypes, strided and empty inputs, the gradient against finite
 differences in float64, the second gradient, in-place changes of inputs detected, errors with their text."""
+
 import functools
 
 import numpy as np
@@ -10,7 +11,14 @@ import morel as ms
 from morel import Tensor, _core
 
 # Relative to the largest magnitude of the result; times the sample's factor.
-TOLERANCE = {"float16": 3e-3, "bfloat16": 2.5e-2, "float32": 2e-6, "float64": 1e-12, "complex64": 4e-6, "complex128": 1e-11}
+TOLERANCE = {
+    "float16": 3e-3,
+    "bfloat16": 2.5e-2,
+    "float32": 2e-6,
+    "float64": 1e-12,
+    "complex64": 4e-6,
+    "complex128": 1e-11,
+}
 SAMPLES = all_samples()
 
 
@@ -52,7 +60,10 @@ def tensor_of(array, dtype):
 
 def run(sample, tensors, options=None):
     """The operator's result on tensors; of several outputs the sample's."""
-    options = {key: Tensor(value) if isinstance(value, np.ndarray) else value for key, value in (options or sample.options).items()}
+    options = {
+        key: Tensor(value) if isinstance(value, np.ndarray) else value
+        for key, value in (options or sample.options).items()
+    }
     if sample.names:
         result = find(sample.name)(**dict(zip(sample.names, tensors)), **options)
     else:
@@ -83,8 +94,12 @@ def compare(actual, wanted, dtype, factor):
         np.testing.assert_array_equal(values, wanted)
 
 
-CASES = [pytest.param(sample, dtype, id=f"{sample.label}-{dtype}-{number}")
-         for number, sample in enumerate(SAMPLES) if sample.reference for dtype in sample.dtypes]
+CASES = [
+    pytest.param(sample, dtype, id=f"{sample.label}-{dtype}-{number}")
+    for number, sample in enumerate(SAMPLES)
+    if sample.reference
+    for dtype in sample.dtypes
+]
 
 
 @pytest.mark.parametrize("sample,dtype", CASES)
@@ -96,7 +111,11 @@ def test_reference(sample, dtype):
 
 
 def _every_sample(condition=lambda sample: True):
-    return [pytest.param(sample, id=f"{sample.label}-{number}") for number, sample in enumerate(SAMPLES) if condition(sample)]
+    return [
+        pytest.param(sample, id=f"{sample.label}-{number}")
+        for number, sample in enumerate(SAMPLES)
+        if condition(sample)
+    ]
 
 
 @pytest.mark.parametrize("sample", _every_sample())
@@ -160,7 +179,9 @@ def test_gradient(sample):
 @pytest.mark.parametrize("sample", _every_sample(lambda sample: _differentiable(sample) and sample.second))
 def test_second_gradient(sample):
     function, arrays = _scalar_function(sample, arrays_of(sample, "float64"))
-    directions = [Tensor(np.random.default_rng(11 + which).standard_normal(array.shape)) for which, array in enumerate(arrays)]
+    directions = [
+        Tensor(np.random.default_rng(11 + which).standard_normal(array.shape)) for which, array in enumerate(arrays)
+    ]
 
     def slope(*tensors):
         gradients = ms.grad(function, tuple(range(len(arrays))))(*tensors)
@@ -199,8 +220,13 @@ def test_same_bits_for_any_number_of_threads(sample):
         np.testing.assert_array_equal(results[0], other)
 
 
-@pytest.mark.parametrize("sample", [pytest.param(sample, id=f"{sample.name}-{sample.error.__name__}-{number}")
-                                    for number, sample in enumerate(all_errors())])
+@pytest.mark.parametrize(
+    "sample",
+    [
+        pytest.param(sample, id=f"{sample.name}-{sample.error.__name__}-{number}")
+        for number, sample in enumerate(all_errors())
+    ],
+)
 def test_errors(sample):
     args, kwargs = sample.arguments()
     with pytest.raises(sample.error, match=sample.match) as caught:
@@ -211,7 +237,16 @@ def test_errors(sample):
 def test_every_loop_operator_has_a_sample():
     """Elementwise operators that users can call are all in the table."""
     covered = {getattr(find(sample.name), "op", sample.name) for sample in SAMPLES}
-    missing = [name for name in _core.public_operator_names()
-               if _core.describe_operator(name)["kind"] == "loop" and name not in covered]
+    missing = [
+        name
+        for name in _core.public_operator_names()
+        if _core.describe_operator(name)["kind"] == "loop" and name not in covered
+    ]
     # These stand behind a public composite of another name, whose sample covers them.
-    assert set(missing) <= {"true_divide", "bitwise_not", "bitwise_left_shift", "bitwise_right_shift", "squared_difference"}, missing
+    assert set(missing) <= {
+        "true_divide",
+        "bitwise_not",
+        "bitwise_left_shift",
+        "bitwise_right_shift",
+        "squared_difference",
+    }, missing

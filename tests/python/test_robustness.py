@@ -1,4 +1,5 @@
 """Threads, forks and interrupts: what must go on working around the operators."""
+
 import os
 import signal
 import subprocess

@@ -1,4 +1,5 @@
 """The Tensor type: construction, conversions, indexing, operators with Python numbers, copying and pickling."""
+
 import copy
 import pickle
 
@@ -11,9 +12,21 @@ from morel import Tensor
 RNG = np.random.default_rng(5)
 
 
-@pytest.mark.parametrize("value,dtype,shape", [
-    (1.5, "Float32", ()), (2, "Int64", ()), (True, "Bool", ()), (1 + 2j, "Complex64", ()), ([1.0, 2.0], "Float32", (2,)), ([[1, 2]], "Int64", (1, 2)),
-    ((True, False), "Bool", (2,)), (np.float64(2), "Float64", ()), (np.arange(3, dtype=np.int16), "Int16", (3,)), ([], "Float32", (0,))])
+@pytest.mark.parametrize(
+    "value,dtype,shape",
+    [
+        (1.5, "Float32", ()),
+        (2, "Int64", ()),
+        (True, "Bool", ()),
+        (1 + 2j, "Complex64", ()),
+        ([1.0, 2.0], "Float32", (2,)),
+        ([[1, 2]], "Int64", (1, 2)),
+        ((True, False), "Bool", (2,)),
+        (np.float64(2), "Float64", ()),
+        (np.arange(3, dtype=np.int16), "Int16", (3,)),
+        ([], "Float32", (0,)),
+    ],
+)
 def test_construction(value, dtype, shape):
     made = Tensor(value)
     assert (str(made.dtype), made.shape) == (dtype, shape)
@@ -32,8 +45,25 @@ def test_construction_with_dtype_and_errors():
         Tensor()
 
 
-@pytest.mark.parametrize("dtype", ["bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
-                                   "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "bool_",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    ],
+)
 def test_round_trip_through_numpy(dtype):
     array = (RNG.standard_normal((3, 4)) * 5).astype(dtype.rstrip("_"))
     tensor = Tensor(array)
@@ -54,8 +84,26 @@ def test_asnumpy_and_from_numpy_share_memory():
     assert copied[0, 0].item() == 1
 
 
-KEYS = [0, -1, slice(1, 3), slice(None, None, 2), (1, 2), (slice(None), 1), (Ellipsis, 0), (None, slice(1, 2)), (slice(0, 2), None, 1), ([0, 2],),
-        ([0, 2], slice(None), [1, 3]), (slice(None), [0, 1], [2, 0]), (np.array([[0, 1], [2, 0]]),), (1, [0, 2]), Ellipsis, (slice(5, 2),), (True,), (False,)]
+KEYS = [
+    0,
+    -1,
+    slice(1, 3),
+    slice(None, None, 2),
+    (1, 2),
+    (slice(None), 1),
+    (Ellipsis, 0),
+    (None, slice(1, 2)),
+    (slice(0, 2), None, 1),
+    ([0, 2],),
+    ([0, 2], slice(None), [1, 3]),
+    (slice(None), [0, 1], [2, 0]),
+    (np.array([[0, 1], [2, 0]]),),
+    (1, [0, 2]),
+    Ellipsis,
+    (slice(5, 2),),
+    (True,),
+    (False,),
+]
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
@@ -77,8 +125,16 @@ def test_boolean_masks():
     np.testing.assert_array_equal(tensor.asnumpy(), np.where(mask, 0, array))
 
 
-@pytest.mark.parametrize("key,match", [(3, "out of bounds for axis 0 with size 3"), ((0, 0, 0, 0), "too many indices"), ((Ellipsis, Ellipsis), "single ellipsis|one ellipsis"),
-                                       (Tensor([0.5]), "must be integers or booleans"), (Tensor([7]), "7")])
+@pytest.mark.parametrize(
+    "key,match",
+    [
+        (3, "out of bounds for axis 0 with size 3"),
+        ((0, 0, 0, 0), "too many indices"),
+        ((Ellipsis, Ellipsis), "single ellipsis|one ellipsis"),
+        (Tensor([0.5]), "must be integers or booleans"),
+        (Tensor([7]), "7"),
+    ],
+)
 def test_bad_indices(key, match):
     with pytest.raises(IndexError, match=match):
         Tensor(np.zeros((3, 4, 5), np.float32))[key]
@@ -86,8 +142,19 @@ def test_bad_indices(key, match):
 
 def test_operators_with_python_numbers():
     x = Tensor(np.array([1, -2, 3], np.float32))
-    for actual, expected in [(x + 1, [2, -1, 4]), (1 - x, [0, 3, -2]), (2 * x, [2, -4, 6]), (6 / x, [6, -3, 2]), (x ** 2, [1, 4, 9]), (-x, [-1, 2, -3]),
-                             (abs(x), [1, 2, 3]), (x // 2, [0, -1, 1]), (x % 2, [1, 0, 1]), (x > 0, [True, False, True]), (x == 3, [False, False, True])]:
+    for actual, expected in [
+        (x + 1, [2, -1, 4]),
+        (1 - x, [0, 3, -2]),
+        (2 * x, [2, -4, 6]),
+        (6 / x, [6, -3, 2]),
+        (x**2, [1, 4, 9]),
+        (-x, [-1, 2, -3]),
+        (abs(x), [1, 2, 3]),
+        (x // 2, [0, -1, 1]),
+        (x % 2, [1, 0, 1]),
+        (x > 0, [True, False, True]),
+        (x == 3, [False, False, True]),
+    ]:
         assert actual.asnumpy().tolist() == expected
     i = Tensor([5, 6])
     assert str((i + 1).dtype) == "Int64" and str((i + 1.5).dtype) == "Float32" and str((i / 2).dtype) == "Float32"

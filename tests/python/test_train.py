@@ -198,6 +198,7 @@ def test_stop_request():
         (lambda m: m.train(1, ds.NumpySlicesDataset((X, Y, Y)).batch(5)), ValueError),
         (lambda m: m.train(1, ds.NumpySlicesDataset(X).batch(5)), ValueError),
         (lambda m: m.predict(Tensor(X), backend="lite"), NotImplementedError),
+        (lambda m: m.predict(Tensor(X), backend="gpu"), ValueError),
     ],
 )
 def test_wrong_arguments(call, error):

@@ -24,7 +24,8 @@ using loops::Statement;
 bool is_arg(ReduceOp op) { return op == ReduceOp::ArgMin || op == ReduceOp::ArgMax; }
 
 std::string reduction_name(const Statement& statement) {
-  return std::string(loops::reduce_name(statement.reduce)) + "_" + std::string(info(statement.value.dtype()).short_name);
+  return std::string(loops::reduce_name(statement.reduce)) + "_" +
+         std::string(info(statement.value.dtype()).short_name);
 }
 
 std::string identity(ReduceOp op, DType dtype) {
@@ -34,7 +35,8 @@ std::string identity(ReduceOp op, DType dtype) {
     case ReduceOp::Prod: return c_literal(1.0, dtype);
     case ReduceOp::Any: return "0";
     case ReduceOp::All: return "1";
-    case ReduceOp::Min: case ReduceOp::ArgMin: return c_literal(loops::constant(infinity, dtype)->value, dtype);
+    case ReduceOp::Min:
+    case ReduceOp::ArgMin: return c_literal(loops::constant(infinity, dtype)->value, dtype);
     default: return c_literal(loops::constant(-infinity, dtype)->value, dtype);
   }
 }
@@ -139,7 +141,8 @@ class Emitter {
     }
   }
   static std::string param_name(const ExprNode& node) {
-    return (node.index < 0 ? "length" : "p" + std::to_string(node.index)) + "_" + std::string(info(node.dtype).short_name);
+    return (node.index < 0 ? "length" : "p" + std::to_string(node.index)) + "_" +
+           std::string(info(node.dtype).short_name);
   }
 
   void declare_buffers() {
@@ -187,8 +190,8 @@ class Emitter {
   void emit_row_stage(const Stage& stage) {
     for (const Statement* statement : stage.pass) {
       if (statement->kind == Statement::Kind::Reduce) {
-        out_ << indent_ << c_type(loops::reduce_dtype(statement->reduce, statement->value.dtype())) << " r" << statement->target
-             << ";\n";
+        out_ << indent_ << c_type(loops::reduce_dtype(statement->reduce, statement->value.dtype())) << " r"
+             << statement->target << ";\n";
       }
     }
     if (!stage.pass.empty()) {
@@ -212,8 +215,9 @@ class Emitter {
     const DType dtype = statement.value.dtype();
     out_ << indent_ << "  MOREL_ARRAY " << c_storage_type(dtype) << " g" << statement.target << "[32];\n";
     if (is_arg(statement.reduce)) out_ << indent_ << "  MOREL_ARRAY int64_t k" << statement.target << "[32];\n";
-    out_ << indent_ << "  " << c_storage_type(dtype) << " start" << statement.target << " = " << identity(statement.reduce, dtype)
-         << ";\n" << indent_ << "  MOREL_HIDE(start" << statement.target << ");\n";
+    out_ << indent_ << "  " << c_storage_type(dtype) << " start" << statement.target << " = "
+         << identity(statement.reduce, dtype) << ";\n"
+         << indent_ << "  MOREL_HIDE(start" << statement.target << ");\n";
     out_ << indent_ << "  for (int l = 0; l < 32; ++l) g" << statement.target << "[l] = start" << statement.target
          << (is_arg(statement.reduce) ? ", k" + std::to_string(statement.target) + "[l] = -1" : "") << ";\n";
   }
@@ -262,8 +266,8 @@ class Emitter {
     out_ << "  }\n";
   }
 
-  // One pass over inner positions [begin, end) in chunks that start at `j`. Where the pass has rare cases it looks for one
-  // first, and has a second loop that treats them.
+  // One pass over inner positions [begin, end) in chunks that start at `j`. Where the pass has rare cases it looks for
+  // one first, and has a second loop that treats them.
   void emit_pass(const std::vector<const Statement*>& statements, const std::string& begin, const std::string& end,
                  const std::string& j) {
     begin_scope(/*once=*/false);
@@ -359,10 +363,12 @@ class Emitter {
       const std::string i = std::to_string(buffer), type = c_storage_type(storage(buffer));
       const bool load = loaded_.contains(buffer);
       const std::string block = !load ? "t" + i
-                                      : "s" + i + " == 0 ? t" + i + " : (" + type + "*)morel_load_" + loader(buffer) + "(t" + i +
-                                            ", b" + i + " + " + position_ + " * s" + i + ", s" + i + ", m, padded)";
+                                      : "s" + i + " == 0 ? t" + i + " : (" + type + "*)morel_load_" + loader(buffer) +
+                                            "(t" + i + ", b" + i + " + " + position_ + " * s" + i + ", s" + i +
+                                            ", m, padded)";
       out_ << in << type << "* q" << i << " = ";
-      if (!always_block(buffer)) out_ << "d" << i << " & (m == padded) ? (" << type << "*)b" << i << " + " << position_ << " : ";
+      if (!always_block(buffer))
+        out_ << "d" << i << " & (m == padded) ? (" << type << "*)b" << i << " + " << position_ << " : ";
       out_ << block << ";\n";
     }
   }
@@ -371,12 +377,14 @@ class Emitter {
     for (const Statement* statement : statements) {
       const std::string i = std::to_string(statement->target);
       if (statement->kind != Statement::Kind::Reduce) {
-        out_ << in << "if (q" << i << " == t" << i << ") morel_save_" << loader(statement->target) << "(b" << i << " + " << position_
-             << " * s" << i << ", s" << i << ", t" << i << ", m);\n";
+        out_ << in << "if (q" << i << " == t" << i << ") morel_save_" << loader(statement->target) << "(b" << i << " + "
+             << position_ << " * s" << i << ", s" << i << ", t" << i << ", m);\n";
       } else if (!columns()) {
-        const std::string source = reduced_in_place(*statement) ? "q" + std::to_string(statement->value->index) : "w" + i;
-        out_ << in << "morel_reduce_" << reduction_name(*statement) << "(g" << i << (is_arg(statement->reduce) ? ", k" + i : "") << ", "
-             << source << ", m" << (is_arg(statement->reduce) ? ", " + position_ : "") << ");\n";
+        const std::string source =
+            reduced_in_place(*statement) ? "q" + std::to_string(statement->value->index) : "w" + i;
+        out_ << in << "morel_reduce_" << reduction_name(*statement) << "(g" << i
+             << (is_arg(statement->reduce) ? ", k" + i : "") << ", " << source << ", m"
+             << (is_arg(statement->reduce) ? ", " + position_ : "") << ");\n";
       }
     }
   }
@@ -399,13 +407,14 @@ class Emitter {
       body_ << inner_ << "w" << i << "[i] = " << value << ";\n";
     } else if (is_arg(statement.reduce)) {
       const std::string best = "g" + i + "[i]", index = "k" + i + "[i]", name = "better" + i;
-      body_ << inner_ << "const int " << name << " = (" << index << " < 0) | " << combiner(statement.reduce, statement.value.dtype())
-            << "(" << value << ", " << best << ") | (MOREL_NAN(" << value << ") & !MOREL_NAN(" << best << "));\n";
+      body_ << inner_ << "const int " << name << " = (" << index << " < 0) | "
+            << combiner(statement.reduce, statement.value.dtype()) << "(" << value << ", " << best << ") | (MOREL_NAN("
+            << value << ") & !MOREL_NAN(" << best << "));\n";
       body_ << inner_ << best << " = " << name << " ? " << value << " : " << best << ";\n";
       body_ << inner_ << index << " = " << name << " ? row : " << index << ";\n";
     } else {
-      body_ << inner_ << "g" << i << "[i] = " << combiner(statement.reduce, statement.value.dtype()) << "(g" << i << "[i], " << value
-            << ");\n";
+      body_ << inner_ << "g" << i << "[i] = " << combiner(statement.reduce, statement.value.dtype()) << "(g" << i
+            << "[i], " << value << ");\n";
     }
   }
 
@@ -428,7 +437,8 @@ class Emitter {
   bool positional(const Expr& x) {
     if (once_) return false;
     if (auto it = positional_.find(x.get()); it != positional_.end()) return it->second;
-    bool out = (x->op == ScalarOp::Load && !per_row(x->index)) || x->op == ScalarOp::Index || (x->op == ScalarOp::Reg && columns());
+    bool out = (x->op == ScalarOp::Load && !per_row(x->index)) || x->op == ScalarOp::Index ||
+               (x->op == ScalarOp::Reg && columns());
     for (const Expr& arg : x->args) out = positional(arg) || out;
     return positional_[x.get()] = out;
   }
@@ -457,8 +467,8 @@ class Emitter {
       if (value.empty()) value = c_operation(*x.get(), args);
     }
     const std::string name = (inside ? "v" : "u") + std::to_string(names.size());
-    (inside ? body_ : uniform_) << (inside ? inner_ : indent_ + "  ") << "const " << c_type(x.dtype()) << " " << name << " = " << value
-                                << ";\n";
+    (inside ? body_ : uniform_) << (inside ? inner_ : indent_ + "  ") << "const " << c_type(x.dtype()) << " " << name
+                                << " = " << value << ";\n";
     return names[x.get()] = name;
   }
 
@@ -471,8 +481,8 @@ class Emitter {
   std::string hide(const Expr& x) {
     auto [it, fresh] = hidden_.emplace(x.get(), "h" + std::to_string(hidden_.size()));
     if (fresh) {
-      constants_ << "  " << c_type(x.dtype()) << " " << it->second << " = " << c_literal(x->value, x.dtype()) << ";\n  MOREL_HIDE("
-                 << it->second << ");\n";
+      constants_ << "  " << c_type(x.dtype()) << " " << it->second << " = " << c_literal(x->value, x.dtype())
+                 << ";\n  MOREL_HIDE(" << it->second << ");\n";
     }
     return it->second;
   }
@@ -496,7 +506,9 @@ class Emitter {
     }
     if (auto it = forward_.find(x->index); it != forward_.end()) {
       const std::string value = text(it->second);
-      return is_half(storage(x->index)) ? "morel_round_" + std::string(info(storage(x->index)).short_name) + "(" + value + ")" : value;
+      return is_half(storage(x->index))
+                 ? "morel_round_" + std::string(info(storage(x->index)).short_name) + "(" + value + ")"
+                 : value;
     }
     std::string element;
     if (once_ || per_row(x->index)) {
@@ -542,7 +554,8 @@ std::set<std::string> c_requirements(const Program& program) {
     const DType dtype = statement.value.dtype();
     const bool largest = statement.reduce == ReduceOp::Max || statement.reduce == ReduceOp::ArgMax;
     const std::string head = reduction_name(statement) + ", " + c_storage_type(dtype) + ", ";
-    const std::string group = size_of(dtype) == 8 ? "int64_t, " : "int32_t, ", before = largest ? "MOREL_GREATER" : "MOREL_LESS";
+    const std::string group = size_of(dtype) == 8 ? "int64_t, " : "int32_t, ",
+                      before = largest ? "MOREL_GREATER" : "MOREL_LESS";
     const std::string start = identity(statement.reduce, dtype) + ", " + combiner(statement.reduce, dtype);
     const bool extreme = statement.reduce == ReduceOp::Min || statement.reduce == ReduceOp::Max;
     if (is_arg(statement.reduce)) {

@@ -1,6 +1,7 @@
-// Loop programs as C text: one function per program. A row is treated in blocks; buffers that are contiguous are used in
-// place, all others (strided, broadcast, float16, the rest of a row that is no whole vector) pass through a small block on the
-// stack. So there is one vectorisable loop per stage, whatever the strides are, and it never needs a remainder loop.
+// Loop programs as C text: one function per program. A row is treated in blocks; buffers that are contiguous are used
+// in place, all others (strided, broadcast, float16, the rest of a row that is no whole vector) pass through a small
+// block on the stack. So there is one vectorisable loop per stage, whatever the strides are, and it never needs a
+// remainder loop.
 #pragma once
 
 #include <set>

@@ -76,19 +76,22 @@ std::string unary_text(const ExprNode& node, const std::string& x) {
     case ScalarOp::Not: return "!" + x;
     case ScalarOp::BitNot: return "(" + c_type(from) + ")~" + x;
     case ScalarOp::Sqrt: return is_complex(from) ? libm("sqrt", from, one) : "__builtin_sqrt" + f + "(" + x + ")";
-    case ScalarOp::Floor: case ScalarOp::Ceil: case ScalarOp::Trunc:
-      return "__builtin_" + std::string(loops::op_name(node.op)) + f + "(" + x + ")";
+    case ScalarOp::Floor:
+    case ScalarOp::Ceil:
+    case ScalarOp::Trunc: return "__builtin_" + std::string(loops::op_name(node.op)) + f + "(" + x + ")";
     case ScalarOp::Round: return "__builtin_rint" + f + "(" + x + ")";
     case ScalarOp::IsNan: return x + " != " + x;
     case ScalarOp::IsInf:
-      if (is_complex(from)) return infix("||", "isinf(" + libm("real", from, one) + ")", "isinf(" + libm("imag", from, one) + ")");
+      if (is_complex(from))
+        return infix("||", "isinf(" + libm("real", from, one) + ")", "isinf(" + libm("imag", from, one) + ")");
       return "__builtin_fabs" + f + "(" + x + ") == __builtin_inf" + f + "()";
     case ScalarOp::IsFinite:
       if (is_complex(from)) {
         return infix("&&", "isfinite(" + libm("real", from, one) + ")", "isfinite(" + libm("imag", from, one) + ")");
       }
       return "__builtin_fabs" + f + "(" + x + ") < __builtin_inf" + f + "()";
-    case ScalarOp::Real: case ScalarOp::Imag: return libm(std::string(loops::op_name(node.op)), from, one);
+    case ScalarOp::Real:
+    case ScalarOp::Imag: return libm(std::string(loops::op_name(node.op)), from, one);
     case ScalarOp::Conj: return call("conj" + f, one);
     case ScalarOp::Cast: return cast_text(from, node.dtype, x);
     case ScalarOp::Bitcast: return bitcast_text(from, node.dtype, x);
@@ -108,17 +111,25 @@ std::string binary_text(const ExprNode& node, std::span<const std::string> args)
     case ScalarOp::Sub: return whole ? helper(node.op, from, args) : infix("-", x, y);
     case ScalarOp::Mul: return whole ? helper(node.op, from, args) : infix("*", x, y);
     case ScalarOp::Div: return infix("/", x, y);
-    case ScalarOp::FloorDiv: return whole ? helper(node.op, from, args) : "__builtin_floor" + f + "(" + infix("/", x, y) + ")";
-    case ScalarOp::TruncDiv: return whole ? helper(node.op, from, args) : "__builtin_trunc" + f + "(" + infix("/", x, y) + ")";
+    case ScalarOp::FloorDiv:
+      return whole ? helper(node.op, from, args) : "__builtin_floor" + f + "(" + infix("/", x, y) + ")";
+    case ScalarOp::TruncDiv:
+      return whole ? helper(node.op, from, args) : "__builtin_trunc" + f + "(" + infix("/", x, y) + ")";
     case ScalarOp::Rem: return whole ? helper(node.op, from, args) : libm("fmod", from, args);
-    case ScalarOp::Mod: case ScalarOp::Min: case ScalarOp::Max: case ScalarOp::Shl: case ScalarOp::Shr:
-      return helper(node.op, from, args);
+    case ScalarOp::Mod:
+    case ScalarOp::Min:
+    case ScalarOp::Max:
+    case ScalarOp::Shl:
+    case ScalarOp::Shr: return helper(node.op, from, args);
     case ScalarOp::Pow: return whole ? helper(node.op, from, args) : libm("pow", from, args);
     case ScalarOp::Atan2: return libm("atan2", from, args);
     // Operands are evaluated already: the forms without branches vectorise.
-    case ScalarOp::And: case ScalarOp::BitAnd: return infix("&", x, y);
-    case ScalarOp::Or: case ScalarOp::BitOr: return infix("|", x, y);
-    case ScalarOp::Xor: case ScalarOp::BitXor: return infix("^", x, y);
+    case ScalarOp::And:
+    case ScalarOp::BitAnd: return infix("&", x, y);
+    case ScalarOp::Or:
+    case ScalarOp::BitOr: return infix("|", x, y);
+    case ScalarOp::Xor:
+    case ScalarOp::BitXor: return infix("^", x, y);
     case ScalarOp::Eq: return infix("==", x, y);
     case ScalarOp::Ne: return infix("!=", x, y);
     case ScalarOp::Lt: return infix("<", x, y);
@@ -135,7 +146,9 @@ std::string binary_text(const ExprNode& node, std::span<const std::string> args)
 std::string c_type(DType dtype) {
   switch (dtype) {
     case DType::Bool: return "_Bool";
-    case DType::Float16: case DType::BFloat16: case DType::Float32: return "float";
+    case DType::Float16:
+    case DType::BFloat16:
+    case DType::Float32: return "float";
     case DType::Float64: return "double";
     case DType::Complex64: return "float _Complex";
     case DType::Complex128: return "double _Complex";
@@ -155,14 +168,16 @@ std::string c_literal(std::complex<double> value, DType dtype) {
     case DTypeKind::Float: return float_literal(value.real(), dtype != DType::Float64);
     case DTypeKind::Complex: {
       const bool single = dtype == DType::Complex64;
-      return "__builtin_complex(" + float_literal(value.real(), single) + ", " + float_literal(value.imag(), single) + ")";
+      return "__builtin_complex(" + float_literal(value.real(), single) + ", " + float_literal(value.imag(), single) +
+             ")";
     }
     default: return integer_literal(value.real(), dtype);
   }
 }
 
 std::string c_operation(const ExprNode& node, std::span<const std::string> args) {
-  if (node.op == ScalarOp::Select || node.op == ScalarOp::SelectRare) return args[0] + " ? " + args[1] + " : " + args[2];
+  if (node.op == ScalarOp::Select || node.op == ScalarOp::SelectRare)
+    return args[0] + " ? " + args[1] + " : " + args[2];
   if (node.op == ScalarOp::Fma) return helper(node.op, node.dtype, args);
   return args.size() == 1 ? unary_text(node, args[0]) : binary_text(node, args);
 }

@@ -23,12 +23,13 @@ Value gradient_or_zeros(const Value& gradient, const Tensor& of) {
 
 // fn(*args, **kwargs) and its gradients. positions: argument indices to differentiate at; weights: Parameters. Returns
 // (output, list of gradients at the positions, list of gradients of the weights).
-nb::tuple value_and_grad(nb::handle fn, const std::vector<int>& positions, nb::handle weights, bool has_aux, nb::tuple args, nb::dict kwargs,
-                         nb::handle sens) {
+nb::tuple value_and_grad(nb::handle fn, const std::vector<int>& positions, nb::handle weights, bool has_aux,
+                         nb::tuple args, nb::dict kwargs, nb::handle sens) {
   std::vector<Tensor> inputs, parameters;
   if (!weights.is_none()) {
     for (nb::handle weight : weights) {
-      MOREL_CHECK(is_tensor(weight.ptr()), Type, "weights must be Parameters, but got ", Py_TYPE(weight.ptr())->tp_name);
+      MOREL_CHECK(is_tensor(weight.ptr()), Type, "weights must be Parameters, but got ",
+                  Py_TYPE(weight.ptr())->tp_name);
       parameters.emplace_back(unwrap(weight.ptr()));
     }
   }
@@ -40,14 +41,14 @@ nb::tuple value_and_grad(nb::handle fn, const std::vector<int>& positions, nb::h
     nb::list given;
     for (nb::handle arg : args) given.append(arg);
     for (const int position : positions) {
-      MOREL_CHECK(position >= 0 && static_cast<size_t>(position) < given.size(), Value, "the gradient at argument ", position,
-                  " is asked for, but the function was called with ", given.size(), " positional arguments");
+      MOREL_CHECK(position >= 0 && static_cast<size_t>(position) < given.size(), Value, "the gradient at argument ",
+                  position, " is asked for, but the function was called with ", given.size(), " positional arguments");
       nb::handle arg = given[static_cast<size_t>(position)];
-      MOREL_CHECK(is_tensor(arg.ptr()), Type, "the gradient is asked for at argument ", position, ", which must be a Tensor but is ",
-                  Py_TYPE(arg.ptr())->tp_name);
+      MOREL_CHECK(is_tensor(arg.ptr()), Type, "the gradient is asked for at argument ", position,
+                  ", which must be a Tensor but is ", Py_TYPE(arg.ptr())->tp_name);
       const Tensor source(unwrap(arg.ptr()));
-      MOREL_CHECK(is_differentiable(source.dtype()), Type, "argument ", position, " has dtype ", info(source.dtype()).name,
-                  ", which cannot be differentiated: it must be a float or complex tensor");
+      MOREL_CHECK(is_differentiable(source.dtype()), Type, "argument ", position, " has dtype ",
+                  info(source.dtype()).name, ", which cannot be differentiated: it must be a float or complex tensor");
       inputs.push_back(make_input(source));
       given[static_cast<size_t>(position)] = nb::steal(wrap(inputs.back()));
     }
@@ -56,17 +57,20 @@ nb::tuple value_and_grad(nb::handle fn, const std::vector<int>& positions, nb::h
     if (!output) throw_python_error();
     std::vector<Tensor> outputs, auxiliary;
     if (has_aux) {
-      MOREL_CHECK(PyTuple_Check(output.ptr()) && nb::len(output) >= 1, Value, "with has_aux=True the function must return a tuple (value, ...)");
+      MOREL_CHECK(PyTuple_Check(output.ptr()) && nb::len(output) >= 1, Value,
+                  "with has_aux=True the function must return a tuple (value, ...)");
       collect(output[0], outputs);
       collect(output, auxiliary);
     } else {
       collect(output, outputs);
     }
-    MOREL_CHECK(!outputs.empty(), Type, "the function to differentiate returned no Tensor but ", Py_TYPE(output.ptr())->tp_name);
+    MOREL_CHECK(!outputs.empty(), Type, "the function to differentiate returned no Tensor but ",
+                Py_TYPE(output.ptr())->tp_name);
     std::vector<Tensor> seeds_given;
     if (!sens.is_none()) {
       collect(sens, seeds_given);
-      MOREL_CHECK(seeds_given.size() == outputs.size(), Value, seeds_given.size(), " sensitivities are given for ", outputs.size(), " outputs");
+      MOREL_CHECK(seeds_given.size() == outputs.size(), Value, seeds_given.size(), " sensitivities are given for ",
+                  outputs.size(), " outputs");
     }
     std::vector<Value> seeds(outputs.size());
     for (size_t i = 0; i < seeds_given.size(); ++i) seeds[i] = seeds_given[i];
@@ -91,7 +95,8 @@ std::shared_ptr<PyObject> hold(nb::handle object) {
           }};
 }
 
-// Links fresh handles of `outputs` to a node whose backward calls `fn(*cotangents)` and gets one gradient (or None) per input.
+// Links fresh handles of `outputs` to a node whose backward calls `fn(*cotangents)` and gets one gradient (or None) per
+// input.
 nb::tuple custom_backward(std::string name, nb::list inputs, nb::list outputs, nb::handle fn) {
   std::vector<Tensor> sources, results;
   std::vector<Type> types;
@@ -107,16 +112,18 @@ nb::tuple custom_backward(std::string name, nb::list inputs, nb::list outputs, n
     const nb::gil_scoped_acquire lock;
     nb::list given;
     for (size_t i = 0; i < cotangents.size(); ++i) {
-      const Value cotangent = cotangents[i].is_none() ? Value(Tensor::full(types[i].shape, types[i].dtype, 0)) : cotangents[i];
+      const Value cotangent =
+          cotangents[i].is_none() ? Value(Tensor::full(types[i].shape, types[i].dtype, 0)) : cotangents[i];
       given.append(nb::steal(from_value(cotangent)));
     }
     nb::object result = nb::steal(PyObject_Call(callback.get(), nb::tuple(given).ptr(), nullptr));
     if (!result) throw_python_error();
     if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) result = nb::make_tuple(result);
-    MOREL_CHECK(nb::len(result) <= count, Value, "For '", name, "', the backward function returned ", nb::len(result), " gradients for ", count,
-                " inputs");
+    MOREL_CHECK(nb::len(result) <= count, Value, "For '", name, "', the backward function returned ", nb::len(result),
+                " gradients for ", count, " inputs");
     Values out;
-    for (nb::handle gradient : result) out.push_back(is_tensor(gradient.ptr()) ? Value(Tensor(unwrap(gradient.ptr()))) : Value());
+    for (nb::handle gradient : result)
+      out.push_back(is_tensor(gradient.ptr()) ? Value(Tensor(unwrap(gradient.ptr()))) : Value());
     return out;
   };
   record_function(name, sources, results, backward);
@@ -144,9 +151,10 @@ struct HookHandle {
 }  // namespace
 
 void bind_autograd(nb::module_& module) {
-  module.def("value_and_grad", &value_and_grad, nb::arg("fn"), nb::arg("positions"), nb::arg("weights").none(), nb::arg("has_aux"), nb::arg("args"),
-             nb::arg("kwargs"), nb::arg("sens").none() = nb::none());
-  module.def("custom_backward", &custom_backward, nb::arg("name"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("fn"));
+  module.def("value_and_grad", &value_and_grad, nb::arg("fn"), nb::arg("positions"), nb::arg("weights").none(),
+             nb::arg("has_aux"), nb::arg("args"), nb::arg("kwargs"), nb::arg("sens").none() = nb::none());
+  module.def("custom_backward", &custom_backward, nb::arg("name"), nb::arg("inputs"), nb::arg("outputs"),
+             nb::arg("fn"));
   module.def("grad_depth", &grad_depth);
   module.def("grad_enabled", [] { return grad_depth() > 0; });
   module.def("any_tracked", [](nb::args args) {
@@ -164,9 +172,12 @@ void bind_autograd(nb::module_& module) {
     if (!out) throw_python_error();
     return out;
   });
-  module.def("pause_grad", [] { return set_grad_depth(0); }, "Stops recording; returns what resume_grad takes.");
+  module.def(
+      "pause_grad", [] { return set_grad_depth(0); }, "Stops recording; returns what resume_grad takes.");
   module.def("resume_grad", [](int depth) { set_grad_depth(depth); });
-  nb::class_<HookHandle>(module, "TensorHook").def("remove", [](HookHandle& self) { remove_hook(self.tensor, self.hook); });
+  nb::class_<HookHandle>(module, "TensorHook").def("remove", [](HookHandle& self) {
+    remove_hook(self.tensor, self.hook);
+  });
   module.def("register_hook", [](const Tensor& tensor, nb::handle fn) {
     HookHandle handle{tensor, make_hook(fn)};
     add_hook(tensor, handle.hook);

@@ -19,25 +19,26 @@ namespace nb = nanobind;
 
 // -- the Python object of a tensor --
 struct PyTensor {
-  PyObject_HEAD
-  Ref<TensorImpl> impl;
+  PyObject_HEAD Ref<TensorImpl> impl;
   PyObject* dict;
   PyObject* weaklist;
 };
 extern PyTypeObject* tensor_type;
-inline bool is_tensor(PyObject* object) { return Py_TYPE(object) == tensor_type || PyType_IsSubtype(Py_TYPE(object), tensor_type); }
+inline bool is_tensor(PyObject* object) {
+  return Py_TYPE(object) == tensor_type || PyType_IsSubtype(Py_TYPE(object), tensor_type);
+}
 inline const Ref<TensorImpl>& unwrap(PyObject* object) { return reinterpret_cast<PyTensor*>(object)->impl; }
 PyObject* wrap(const Tensor& tensor);  // new reference
 
 // -- dtypes --
-PyObject* wrap(DType dtype);  // new reference to the one object of this dtype
+PyObject* wrap(DType dtype);                  // new reference to the one object of this dtype
 bool to_dtype(PyObject* object, DType& out);  // a morel dtype, a Python type (float, int, bool) or a NumPy dtype
 
 // -- values --
 // Converts `object` for an argument of kind `spec`; false (no Python error set) where it does not fit.
 bool to_value(PyObject* object, const ArgSpec& spec, Value& out);
-PyObject* from_value(const Value& value);         // new reference
-PyObject* from_values(const Values& values);      // one value, or a tuple
+PyObject* from_value(const Value& value);     // new reference
+PyObject* from_values(const Values& values);  // one value, or a tuple
 
 // -- errors --
 // Sets the Python error of a C++ exception; call in a catch block.
@@ -78,12 +79,16 @@ struct type_caster<morel::Tensor> {
     value = morel::Tensor(morel::bind::unwrap(source.ptr()));
     return static_cast<bool>(value);
   }
-  static handle from_cpp(const morel::Tensor& tensor, rv_policy, cleanup_list*) noexcept { return morel::bind::wrap(tensor); }
+  static handle from_cpp(const morel::Tensor& tensor, rv_policy, cleanup_list*) noexcept {
+    return morel::bind::wrap(tensor);
+  }
 };
 template <>
 struct type_caster<morel::DType> {
   NB_TYPE_CASTER(morel::DType, const_name("DType"))
-  bool from_python(handle source, uint8_t, cleanup_list*) noexcept { return morel::bind::to_dtype(source.ptr(), value); }
+  bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
+    return morel::bind::to_dtype(source.ptr(), value);
+  }
   static handle from_cpp(morel::DType dtype, rv_policy, cleanup_list*) noexcept { return morel::bind::wrap(dtype); }
 };
 template <>
@@ -93,6 +98,8 @@ struct type_caster<morel::Value> {
     static const morel::ArgSpec anything{"value", ~0u & ~morel::kRng, "object", false, false, {}};
     return morel::bind::to_value(source.ptr(), anything, value);
   }
-  static handle from_cpp(const morel::Value& value, rv_policy, cleanup_list*) noexcept { return morel::bind::from_value(value); }
+  static handle from_cpp(const morel::Value& value, rv_policy, cleanup_list*) noexcept {
+    return morel::bind::from_value(value);
+  }
 };
 }  // namespace nanobind::detail

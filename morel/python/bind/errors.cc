@@ -8,25 +8,16 @@ namespace {
 
 PyObject* exception_class(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::Value:
-      return PyExc_ValueError;
-    case ErrorKind::Type:
-      return PyExc_TypeError;
-    case ErrorKind::Index:
-      return PyExc_IndexError;
-    case ErrorKind::Key:
-      return PyExc_KeyError;
-    case ErrorKind::Attribute:
-      return PyExc_AttributeError;
-    case ErrorKind::NotImplemented:
-      return PyExc_NotImplementedError;
-    case ErrorKind::Os:
-      return PyExc_OSError;
-    case ErrorKind::Memory:
-      return PyExc_MemoryError;
+    case ErrorKind::Value: return PyExc_ValueError;
+    case ErrorKind::Type: return PyExc_TypeError;
+    case ErrorKind::Index: return PyExc_IndexError;
+    case ErrorKind::Key: return PyExc_KeyError;
+    case ErrorKind::Attribute: return PyExc_AttributeError;
+    case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
+    case ErrorKind::Os: return PyExc_OSError;
+    case ErrorKind::Memory: return PyExc_MemoryError;
     case ErrorKind::Runtime:
-    case ErrorKind::Internal:
-      break;
+    case ErrorKind::Internal: break;
   }
   return PyExc_RuntimeError;
 }

@@ -5,15 +5,15 @@
 namespace morel::bind {
 namespace {
 
-// A parsed key: first a strided slice with one entry per axis of the input, then axes dropped and inserted, then index tensors
-// over the axes of that view.
+// A parsed key: first a strided slice with one entry per axis of the input, then axes dropped and inserted, then index
+// tensors over the axes of that view.
 struct Key {
   Ints begin, end, step;
-  Ints drop;                 // axes of the slice that integers select, descending
-  Ints insert;               // axes of the result where None stands, ascending
-  Value::List indices;       // one per axis of the view; None where the axis is kept
+  Ints drop;            // axes of the slice that integers select, descending
+  Ints insert;          // axes of the result where None stands, ascending
+  Value::List indices;  // one per axis of the view; None where the axis is kept
   bool advanced = false;
-  bool identity = true;      // the slice takes everything
+  bool identity = true;  // the slice takes everything
 };
 
 Tensor bool_to_positions(const Tensor& mask, size_t axis) {
@@ -44,7 +44,8 @@ class Parser {
   // How many axes of the input an item uses up.
   static int64_t axes_of(PyObject* item) {
     if (item == Py_None || item == Py_Ellipsis || PyBool_Check(item)) return 0;
-    if (is_tensor(item) && unwrap(item)->dtype == DType::Bool) return static_cast<int64_t>(unwrap(item)->layout.shape.size());
+    if (is_tensor(item) && unwrap(item)->dtype == DType::Bool)
+      return static_cast<int64_t>(unwrap(item)->layout.shape.size());
     return 1;
   }
 
@@ -124,15 +125,16 @@ class Parser {
   void add_tensor(const Tensor& index) {
     if (index.dtype() == DType::Bool) {
       for (size_t i = 0; i < index.shape().size(); ++i) {
-        MOREL_CHECK(index.shape()[i] == size(), Index, "the shape of the mask ", to_string(index.shape()), " does not fit axis ", axis_,
-                    " with size ", size());
+        MOREL_CHECK(index.shape()[i] == size(), Index, "the shape of the mask ", to_string(index.shape()),
+                    " does not fit axis ", axis_, " with size ", size());
         set_index(bool_to_positions(index, i));
         push(0, size(), 1);
       }
       if (index.rank() == 0) add_bool(*index.as<bool>());
       return;
     }
-    MOREL_CHECK(is_integral(index.dtype()), Index, "tensors used as indices must be integers or booleans, but got ", info(index.dtype()).name);
+    MOREL_CHECK(is_integral(index.dtype()), Index, "tensors used as indices must be integers or booleans, but got ",
+                info(index.dtype()).name);
     const int64_t n = size();
     push(0, n, 1);
     set_index(index);

@@ -1,5 +1,5 @@
-// Checkpoints, safetensors and IDX files. Reading opens a file without touching its tensors; the Python side picks those
-// that it wants and gets each as a Tensor of its own.
+// Checkpoints, safetensors and IDX files. Reading opens a file without touching its tensors; the Python side picks
+// those that it wants and gets each as a Tensor of its own.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 
@@ -57,7 +57,8 @@ Contents contents_of(nb::handle items) {
     const Tensor tensor = contiguous(nb::cast<Tensor>(value));
     entry.dtype = tensor.dtype();
     entry.shape = tensor.shape();
-    entry.pieces.push_back({tensor.as<const std::byte>(), static_cast<size_t>(tensor.size() * size_of(tensor.dtype()))});
+    entry.pieces.push_back(
+        {tensor.as<const std::byte>(), static_cast<size_t>(tensor.size() * size_of(tensor.dtype()))});
     out.tensors.push_back(tensor);
   }
   return out;

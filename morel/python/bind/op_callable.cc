@@ -1,7 +1,6 @@
-// The one callable type of all operators. A public name binds an operator with its own parameter names, order and defaults
-// (rows of api/*.toml); arguments are parsed here by the schema, without intermediate objects.
+// The one callable type of all operators. A public name binds an operator with its own parameter names, order and
+// defaults (rows of api/*.toml); arguments are parsed here by the schema, without intermediate objects.
 #include <Python.h>
-
 #include <structmember.h>
 
 #include <vector>
@@ -22,8 +21,7 @@ struct Parameter {
 };
 
 struct OpCallable {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   const OpDef* op;
   bool in_place;
   std::string* name;
@@ -47,8 +45,8 @@ PyTypeObject* callable_type = nullptr;
   } else if (shown.size() > 60) {
     shown = shown.substr(0, 57) + "...";
   }
-  raise(ErrorKind::Type, "For '", *self->name, "', the type of '", PyUnicode_AsUTF8(parameter.name), "' must be ", spec.type_text, ", but got ",
-        Py_TYPE(object)->tp_name, ": ", shown);
+  raise(ErrorKind::Type, "For '", *self->name, "', the type of '", PyUnicode_AsUTF8(parameter.name), "' must be ",
+        spec.type_text, ", but got ", Py_TYPE(object)->tp_name, ": ", shown);
 }
 
 size_t find_parameter(const OpCallable* self, PyObject* key) {
@@ -58,8 +56,10 @@ size_t find_parameter(const OpCallable* self, PyObject* key) {
   for (size_t i = 0; i < parameters.size(); ++i)
     if (PyUnicode_Compare(parameters[i].name, key) == 0) return i;
   std::string known;
-  for (const Parameter& parameter : parameters) known += cat(known.empty() ? "" : ", ", "'", PyUnicode_AsUTF8(parameter.name), "'");
-  raise(ErrorKind::Type, "For '", *self->name, "', got an unexpected keyword argument '", PyUnicode_AsUTF8(key), "'; its arguments are ", known);
+  for (const Parameter& parameter : parameters)
+    known += cat(known.empty() ? "" : ", ", "'", PyUnicode_AsUTF8(parameter.name), "'");
+  raise(ErrorKind::Type, "For '", *self->name, "', got an unexpected keyword argument '", PyUnicode_AsUTF8(key),
+        "'; its arguments are ", known);
 }
 
 // Trailing positional integers given one by one where one int[] is expected: x.reshape(2, 3), x.permute(0, 2, 1).
@@ -91,19 +91,22 @@ void parse(const OpCallable* self, PyObject* const* args, Py_ssize_t given, PyOb
     seen |= uint64_t{1} << last;
     given = self->positional - 1;
   }
-  MOREL_CHECK(given <= self->positional, Type, "For '", *self->name, "', at most ", self->positional, " positional arguments are taken, but got ", given);
+  MOREL_CHECK(given <= self->positional, Type, "For '", *self->name, "', at most ", self->positional,
+              " positional arguments are taken, but got ", given);
   for (Py_ssize_t i = 0; i < given; ++i) take(static_cast<size_t>(i), args[i]);
   if (keywords) {
     const Py_ssize_t count = PyTuple_GET_SIZE(keywords);
     for (Py_ssize_t i = 0; i < count; ++i) {
       const size_t idx = find_parameter(self, PyTuple_GET_ITEM(keywords, i));
-      MOREL_CHECK(!(seen >> idx & 1), Type, "For '", *self->name, "', the argument '", PyUnicode_AsUTF8(parameters[idx].name), "' is given twice");
+      MOREL_CHECK(!(seen >> idx & 1), Type, "For '", *self->name, "', the argument '",
+                  PyUnicode_AsUTF8(parameters[idx].name), "' is given twice");
       take(idx, args[given + i]);
     }
   }
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (seen >> i & 1) continue;
-    MOREL_CHECK(parameters[i].has_default, Type, "For '", *self->name, "', the argument '", PyUnicode_AsUTF8(parameters[i].name), "' is missing");
+    MOREL_CHECK(parameters[i].has_default, Type, "For '", *self->name, "', the argument '",
+                PyUnicode_AsUTF8(parameters[i].name), "' is missing");
     out[static_cast<size_t>(parameters[i].arg)] = parameters[i].default_value;
   }
   for (const auto& [arg, value] : *self->fixed) out[static_cast<size_t>(arg)] = value;
@@ -150,7 +153,9 @@ PyObject* callable_repr(PyObject* object) {
   return PyUnicode_FromFormat("<operator %s>", self->name->c_str());
 }
 
-PyObject* callable_name(PyObject* object, void*) { return PyUnicode_FromString(reinterpret_cast<OpCallable*>(object)->name->c_str()); }
+PyObject* callable_name(PyObject* object, void*) {
+  return PyUnicode_FromString(reinterpret_cast<OpCallable*>(object)->name->c_str());
+}
 PyObject* callable_op(PyObject* object, void*) {
   const std::string_view name = reinterpret_cast<OpCallable*>(object)->op->name;
   return PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
@@ -172,7 +177,9 @@ std::string signature_text(const OpCallable* self) {
   return out + ")";
 }
 
-PyObject* callable_signature(PyObject* object, void*) { return PyUnicode_FromString(signature_text(reinterpret_cast<OpCallable*>(object)).c_str()); }
+PyObject* callable_signature(PyObject* object, void*) {
+  return PyUnicode_FromString(signature_text(reinterpret_cast<OpCallable*>(object)).c_str());
+}
 PyObject* callable_doc(PyObject* object, void*) {
   const auto* self = reinterpret_cast<OpCallable*>(object);
   if (self->doc) return Py_NewRef(self->doc);
@@ -199,9 +206,10 @@ PyGetSetDef callable_getset[] = {{"__name__", callable_name, nullptr, nullptr, n
                                  {"__text_signature__", callable_signature, nullptr, nullptr, nullptr},
                                  {"__doc__", callable_doc, nullptr, nullptr, nullptr},
                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMemberDef callable_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(OpCallable, vectorcall), READONLY, nullptr},
-                                  {"__dictoffset__", T_PYSSIZET, offsetof(OpCallable, dict), READONLY, nullptr},
-                                  {nullptr, 0, 0, 0, nullptr}};
+PyMemberDef callable_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(OpCallable, vectorcall), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(OpCallable, dict), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
 PyType_Slot callable_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(callable_dealloc)},
                                 {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                                 {Py_tp_descr_get, reinterpret_cast<void*>(callable_get)},
@@ -211,10 +219,11 @@ PyType_Slot callable_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(callable
                                 {Py_tp_members, callable_members},
                                 {0, nullptr}};
 PyType_Spec callable_spec = {"morel._core.Operator", sizeof(OpCallable), 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, callable_slots};
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+                             callable_slots};
 
-// Parameters of a public signature: "input, dim: axis = None, *, dtype = None". A name after a colon is the schema argument that
-// the parameter stands for; arguments that are not mentioned keep the operator's default.
+// Parameters of a public signature: "input, dim: axis = None, *, dtype = None". A name after a colon is the schema
+// argument that the parameter stands for; arguments that are not mentioned keep the operator's default.
 std::vector<Parameter> parse_signature(const OpDef& op, std::string_view text) {
   std::vector<Parameter> out;
   bool keyword_only = false;
@@ -227,7 +236,8 @@ std::vector<Parameter> parse_signature(const OpDef& op, std::string_view text) {
     const std::string_view target = left.back();
     Parameter parameter;
     parameter.arg = op.schema.find(target);
-    MOREL_CHECK(parameter.arg >= 0, Internal, "operator ", op.name, " has no argument '", target, "', which an api row names");
+    MOREL_CHECK(parameter.arg >= 0, Internal, "operator ", op.name, " has no argument '", target,
+                "', which an api row names");
     parameter.name = PyUnicode_InternFromString(std::string(left.front()).c_str());
     parameter.keyword_only = keyword_only;
     parameter.has_default = part.find('=') != std::string_view::npos;
@@ -245,7 +255,8 @@ std::vector<Parameter> schema_parameters(const OpDef& op) {
   for (size_t i = 0; i < op.schema.size(); ++i) {
     const ArgSpec& spec = op.schema.args[i];
     if (spec.kinds & kRng) continue;
-    out.push_back({PyUnicode_InternFromString(spec.name.c_str()), static_cast<int>(i), spec.keyword_only, spec.has_default, spec.default_value});
+    out.push_back({PyUnicode_InternFromString(spec.name.c_str()), static_cast<int>(i), spec.keyword_only,
+                   spec.has_default, spec.default_value});
   }
   return out;
 }
@@ -291,7 +302,8 @@ nb::object make_operator(std::string_view name, std::string_view spec, bool in_p
 nb::list describe_signature(std::string_view op_name, std::string_view text) {
   nb::list out;
   for (const Parameter& parameter : parse_signature(operator_named(op_name), text)) {
-    out.append(nb::make_tuple(nb::steal(parameter.name), parameter.has_default, nb::steal(from_value(parameter.default_value))));
+    out.append(nb::make_tuple(nb::steal(parameter.name), parameter.has_default,
+                              nb::steal(from_value(parameter.default_value))));
   }
   return out;
 }
@@ -307,7 +319,12 @@ nb::dict describe_op(const OpDef& op) {
   out["line"] = op.line;
   out["version"] = op.version;
   out["onnx"] = std::string(op.onnx.name);
-  out["kind"] = op.loop ? "loop" : op.rows ? "rows" : op.reduce ? "reduce" : op.view ? "view" : op.kernel ? "kernel" : "compose";
+  out["kind"] = op.loop     ? "loop"
+                : op.rows   ? "rows"
+                : op.reduce ? "reduce"
+                : op.view   ? "view"
+                : op.kernel ? "kernel"
+                            : "compose";
   out["grad"] = op.has(kNoGrad) ? "none" : op.derivative ? "derivative" : op.grad ? "rule" : "compose";
   out["hidden"] = op.has(kHidden);
   out["in_place"] = op.has(kInPlace);
@@ -356,22 +373,17 @@ PyObject* power(PyObject* a, PyObject* b, PyObject*) { return binary("pow", a, b
 #define BINARY(name) [](PyObject* a, PyObject* b) -> PyObject* { return binary(name, a, b); }
 #define IN_PLACE(name) [](PyObject* a, PyObject* b) -> PyObject* { return binary(name, a, b, true); }
 #define UNARY(name) [](PyObject* a) -> PyObject* { return unary(name, a); }
-#define SLOT(slot, type, fn) {slot, reinterpret_cast<void*>(static_cast<type>(fn))}
+#define SLOT(slot, type, fn)                                                                                           \
+  { slot, reinterpret_cast<void*>(static_cast<type>(fn)) }
 
 PyObject* compare(PyObject* a, PyObject* b, int operation) {
   switch (operation) {
-    case Py_EQ:
-      return binary("equal", a, b);
-    case Py_NE:
-      return binary("not_equal", a, b);
-    case Py_LT:
-      return binary("less", a, b);
-    case Py_LE:
-      return binary("less_equal", a, b);
-    case Py_GT:
-      return binary("greater", a, b);
-    default:
-      return binary("greater_equal", a, b);
+    case Py_EQ: return binary("equal", a, b);
+    case Py_NE: return binary("not_equal", a, b);
+    case Py_LT: return binary("less", a, b);
+    case Py_LE: return binary("less_equal", a, b);
+    case Py_GT: return binary("greater", a, b);
+    default: return binary("greater_equal", a, b);
   }
 }
 
@@ -421,7 +433,8 @@ void bind_ops(nb::module_& module) {
   callable_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&callable_spec));
   module.attr("Operator") = nb::handle(reinterpret_cast<PyObject*>(callable_type));
   module.def("make_operator", &make_operator, nb::arg("name"), nb::arg("spec"), nb::arg("in_place") = false,
-             "A callable named `name` for an api row: 'operator', 'operator(signature)' or 'operator(signature) fixed = value'.");
+             "A callable named `name` for an api row: 'operator', 'operator(signature)' or 'operator(signature) fixed "
+             "= value'.");
   module.def("describe_signature", &describe_signature);
   module.def("operator_names", [] {
     nb::list out;
@@ -439,9 +452,7 @@ void bind_ops(nb::module_& module) {
       if (!op.has(kHidden)) out.append(std::string(op.name));
     return out;
   });
-  module.def("describe_operator", [](std::string_view name) {
-    return describe_op(operator_named(name));
-  });
+  module.def("describe_operator", [](std::string_view name) { return describe_op(operator_named(name)); });
 }
 
 }  // namespace morel::bind

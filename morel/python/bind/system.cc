@@ -25,8 +25,11 @@ void bind_system(nb::module_& module) {
     set_num_threads(count);
   });
   module.def("set_seed", [](int64_t seed) { default_generator().set_seed(seed); });
-  module.def("next_random_state", [] { return default_generator().next(); }, "(seed, offset) for one random operator call; moves on.");
-  module.def("generator_state", [] { return std::make_pair(default_generator().seed(), default_generator().offset()); });
+  module.def(
+      "next_random_state", [] { return default_generator().next(); },
+      "(seed, offset) for one random operator call; moves on.");
+  module.def("generator_state",
+             [] { return std::make_pair(default_generator().seed(), default_generator().offset()); });
   module.def("set_generator_state", [](int64_t seed, int64_t offset) {
     default_generator().set_seed(seed);
     default_generator().set_offset(offset);

@@ -1,11 +1,11 @@
-// The Python type Tensor: life, attributes, conversions from and to NumPy. Its operators are bound in op_callable.cc, its
-// methods come from api/ and from the Python package.
-#include <nanobind/ndarray.h>
+// The Python type Tensor: life, attributes, conversions from and to NumPy. Its operators are bound in op_callable.cc,
+// its methods come from api/ and from the Python package.
 #include <Python.h>
-
 #include <structmember.h>
 
 #include <vector>
+
+#include <nanobind/ndarray.h>
 
 #include "morel/python/bind/bind.h"
 
@@ -110,7 +110,8 @@ PyMemberDef tensor_members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyTensor
 
 // -- one element as a Python number --
 Value item_value(const Tensor& tensor) {
-  MOREL_CHECK(tensor.size() == 1, Value, "only a tensor of one element can be turned into a Python number, but this one is ",
+  MOREL_CHECK(tensor.size() == 1, Value,
+              "only a tensor of one element can be turned into a Python number, but this one is ",
               describe(tensor.dtype(), tensor.shape()));
   const DType dtype = tensor.dtype();
   if (dtype == DType::Bool) return *tensor.as<bool>();
@@ -123,7 +124,8 @@ Value item_value(const Tensor& tensor) {
 int tensor_bool(PyObject* self) {
   try {
     const Tensor tensor = tensor_of(self);
-    MOREL_CHECK(tensor.size() == 1, Value, "The truth value of an array with ", tensor.size() ? "more than one element" : "no element",
+    MOREL_CHECK(tensor.size() == 1, Value, "The truth value of an array with ",
+                tensor.size() ? "more than one element" : "no element",
                 " is ambiguous: ", describe(tensor.dtype(), tensor.shape()));
     return item_value(tensor).complex() != std::complex<double>(0);
   } catch (...) {
@@ -144,7 +146,8 @@ PyObject* tensor_int(PyObject* self) {
 PyObject* tensor_index(PyObject* self) {
   return guarded([&] {
     const Tensor tensor = tensor_of(self);
-    MOREL_CHECK(!is_differentiable(tensor.dtype()), Type, "only integer tensors of one element can be used as an index, but this one is ",
+    MOREL_CHECK(!is_differentiable(tensor.dtype()), Type,
+                "only integer tensors of one element can be used as an index, but this one is ",
                 describe(tensor.dtype(), tensor.shape()));
     return PyLong_FromLongLong(item_value(tensor).integer());
   });
@@ -161,7 +164,8 @@ Py_ssize_t tensor_length(PyObject* self) {
   }
 }
 
-#define SLOT(slot, fn) {slot, reinterpret_cast<void*>(fn)}
+#define SLOT(slot, fn)                                                                                                 \
+  { slot, reinterpret_cast<void*>(fn) }
 const PyType_Slot own_slots[] = {SLOT(Py_tp_new, tensor_new),
                                  SLOT(Py_tp_dealloc, tensor_dealloc),
                                  SLOT(Py_tp_hash, tensor_hash),
@@ -179,7 +183,8 @@ void make_type(nb::module_& module) {
   std::vector<PyType_Slot> slots(std::begin(own_slots), std::end(own_slots));
   slots.insert(slots.end(), number_slots().begin(), number_slots().end());
   slots.push_back({0, nullptr});
-  PyType_Spec spec = {"morel._core.Tensor", sizeof(PyTensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots.data()};
+  PyType_Spec spec = {"morel._core.Tensor", sizeof(PyTensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                      slots.data()};
   tensor_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (!tensor_type) throw nb::python_error();
   module.attr("Tensor") = nb::handle(reinterpret_cast<PyObject*>(tensor_type));
@@ -190,28 +195,28 @@ void make_type(nb::module_& module) {
 nb::dlpack::dtype dlpack_type(DType dtype) {
   const auto bits = static_cast<uint8_t>(size_of(dtype) * 8);
   switch (info(dtype).kind) {
-    case DTypeKind::Bool:
-      return {static_cast<uint8_t>(nb::dlpack::dtype_code::Bool), bits, 1};
-    case DTypeKind::Int:
-      return {static_cast<uint8_t>(nb::dlpack::dtype_code::Int), bits, 1};
-    case DTypeKind::UInt:
-      return {static_cast<uint8_t>(nb::dlpack::dtype_code::UInt), bits, 1};
+    case DTypeKind::Bool: return {static_cast<uint8_t>(nb::dlpack::dtype_code::Bool), bits, 1};
+    case DTypeKind::Int: return {static_cast<uint8_t>(nb::dlpack::dtype_code::Int), bits, 1};
+    case DTypeKind::UInt: return {static_cast<uint8_t>(nb::dlpack::dtype_code::UInt), bits, 1};
     case DTypeKind::Float:
-      return {static_cast<uint8_t>(dtype == DType::BFloat16 ? nb::dlpack::dtype_code::Bfloat : nb::dlpack::dtype_code::Float), bits, 1};
-    default:
-      return {static_cast<uint8_t>(nb::dlpack::dtype_code::Complex), bits, 1};
+      return {static_cast<uint8_t>(dtype == DType::BFloat16 ? nb::dlpack::dtype_code::Bfloat
+                                                            : nb::dlpack::dtype_code::Float),
+              bits, 1};
+    default: return {static_cast<uint8_t>(nb::dlpack::dtype_code::Complex), bits, 1};
   }
 }
 
 DType from_dlpack(nb::dlpack::dtype type) {
   for (int i = 0; i < num_dtypes; ++i)
     if (dlpack_type(static_cast<DType>(i)) == type) return static_cast<DType>(i);
-  raise(ErrorKind::Type, "arrays of this dtype (code ", static_cast<int>(type.code), ", ", static_cast<int>(type.bits), " bits) are not supported");
+  raise(ErrorKind::Type, "arrays of this dtype (code ", static_cast<int>(type.code), ", ", static_cast<int>(type.bits),
+        " bits) are not supported");
 }
 
 // An array over the same memory; it keeps the storage alive.
 nb::object to_numpy(const Tensor& tensor) {
-  MOREL_CHECK(tensor.dtype() != DType::BFloat16, Type, "NumPy has no bfloat16: convert the tensor first, x.float().asnumpy()");
+  MOREL_CHECK(tensor.dtype() != DType::BFloat16, Type,
+              "NumPy has no bfloat16: convert the tensor first, x.float().asnumpy()");
   size_t shape[16];
   int64_t strides[16];
   const size_t rank = tensor.shape().size();
@@ -237,12 +242,13 @@ Tensor from_numpy(nb::object object) {
   }
   const DType dtype = from_dlpack(array.dtype());
   const size_t bytes = num_elements(layout.shape) == 0 ? 0 : static_cast<size_t>((last + 1) * size_of(dtype));
-  auto storage = make_ref<Storage>(const_cast<void*>(array.data()), bytes, Device{},
-                                   [](void*, size_t, void* context) {
-                                     const nb::gil_scoped_acquire lock;
-                                     Py_DECREF(static_cast<PyObject*>(context));
-                                   },
-                                   object.inc_ref().ptr());
+  auto storage = make_ref<Storage>(
+      const_cast<void*>(array.data()), bytes, Device{},
+      [](void*, size_t, void* context) {
+        const nb::gil_scoped_acquire lock;
+        Py_DECREF(static_cast<PyObject*>(context));
+      },
+      object.inc_ref().ptr());
   return Tensor::from_storage(std::move(storage), std::move(layout), dtype);
 }
 
@@ -265,8 +271,9 @@ PyObject* wrap(const Tensor& tensor) {
 void bind_tensor(nb::module_& module) {
   bind_dtypes(module);
   make_type(module);
-  module.def("init_tensor", [](nb::handle self, const Tensor& source) { self_of(self.ptr())->impl = source.impl(); },
-             "Makes `self`, an object of a Tensor class, a handle of `source`.");
+  module.def(
+      "init_tensor", [](nb::handle self, const Tensor& source) { self_of(self.ptr())->impl = source.impl(); },
+      "Makes `self`, an object of a Tensor class, a handle of `source`.");
   module.def("is_initialized", [](nb::handle self) { return static_cast<bool>(unwrap(self.ptr())); });
   module.def("to_numpy", &to_numpy, nb::arg("tensor"));
   module.def("from_numpy", &from_numpy, nb::arg("array"));

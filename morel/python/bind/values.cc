@@ -14,9 +14,10 @@ std::array<PyObject*, num_dtypes> dtype_objects;
 
 bool dtype_from_name(std::string_view name, DType& out) {
   static constexpr std::pair<std::string_view, DType> names[] = {
-      {"bool", DType::Bool},       {"int8", DType::Int8},          {"int16", DType::Int16},     {"int32", DType::Int32},
-      {"int64", DType::Int64},     {"uint8", DType::UInt8},        {"uint16", DType::UInt16},   {"uint32", DType::UInt32},
-      {"uint64", DType::UInt64},   {"float16", DType::Float16},    {"bfloat16", DType::BFloat16}, {"float32", DType::Float32},
+      {"bool", DType::Bool},       {"int8", DType::Int8},           {"int16", DType::Int16},
+      {"int32", DType::Int32},     {"int64", DType::Int64},         {"uint8", DType::UInt8},
+      {"uint16", DType::UInt16},   {"uint32", DType::UInt32},       {"uint64", DType::UInt64},
+      {"float16", DType::Float16}, {"bfloat16", DType::BFloat16},   {"float32", DType::Float32},
       {"float64", DType::Float64}, {"complex64", DType::Complex64}, {"complex128", DType::Complex128}};
   for (const auto& [text, dtype] : names) {
     if (text != name) continue;
@@ -96,8 +97,10 @@ bool tensor_to_number(const Tensor& tensor, const ArgSpec& spec, Value& out) {
     return true;
   }
   if (tensor.size() != 1) return false;
-  if (spec.kinds & (kInt | kBool) && tensor.dtype() == DType::Bool) return out = convert(tensor, DType::Bool).as<bool>()[0], true;
-  if (spec.kinds & kInt && is_integral(tensor.dtype())) return out = convert(tensor, DType::Int64).as<int64_t>()[0], true;
+  if (spec.kinds & (kInt | kBool) && tensor.dtype() == DType::Bool)
+    return out = convert(tensor, DType::Bool).as<bool>()[0], true;
+  if (spec.kinds & kInt && is_integral(tensor.dtype()))
+    return out = convert(tensor, DType::Int64).as<int64_t>()[0], true;
   if (spec.kinds & (kFloat | kNumber)) {
     if (is_complex(tensor.dtype())) return out = convert(tensor, DType::Complex128).as<std::complex<double>>()[0], true;
     if (is_integral(tensor.dtype())) return out = convert(tensor, DType::Int64).as<int64_t>()[0], true;
@@ -184,25 +187,20 @@ bool to_value(PyObject* object, const ArgSpec& spec, Value& out) {
     return text && (out = std::string(text, static_cast<size_t>(size)), true);
   }
   if (PyComplex_Check(object)) {
-    return (spec.kinds & kNumber) && (out = std::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)), true);
+    return (spec.kinds & kNumber) &&
+           (out = std::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)), true);
   }
   return other_to_value(object, spec, out);
 }
 
 PyObject* from_value(const Value& value) {
   switch (value.tag()) {
-    case Value::Tag::Tensor:
-      return wrap(value.tensor());
-    case Value::Tag::Bool:
-      return PyBool_FromLong(value.boolean());
-    case Value::Tag::Int:
-      return PyLong_FromLongLong(value.integer());
-    case Value::Tag::Float:
-      return PyFloat_FromDouble(value.number());
-    case Value::Tag::Complex:
-      return PyComplex_FromDoubles(value.complex().real(), value.complex().imag());
-    case Value::Tag::DType:
-      return wrap(value.dtype());
+    case Value::Tag::Tensor: return wrap(value.tensor());
+    case Value::Tag::Bool: return PyBool_FromLong(value.boolean());
+    case Value::Tag::Int: return PyLong_FromLongLong(value.integer());
+    case Value::Tag::Float: return PyFloat_FromDouble(value.number());
+    case Value::Tag::Complex: return PyComplex_FromDoubles(value.complex().real(), value.complex().imag());
+    case Value::Tag::DType: return wrap(value.dtype());
     case Value::Tag::Str:
       return PyUnicode_FromStringAndSize(value.str().data(), static_cast<Py_ssize_t>(value.str().size()));
     case Value::Tag::Ints: {
@@ -219,11 +217,11 @@ PyObject* from_value(const Value& value) {
     }
     case Value::Tag::List: {
       PyObject* out = PyTuple_New(static_cast<Py_ssize_t>(value.list().size()));
-      for (size_t i = 0; i < value.list().size(); ++i) PyTuple_SET_ITEM(out, static_cast<Py_ssize_t>(i), from_value(value.list()[i]));
+      for (size_t i = 0; i < value.list().size(); ++i)
+        PyTuple_SET_ITEM(out, static_cast<Py_ssize_t>(i), from_value(value.list()[i]));
       return out;
     }
-    default:
-      return Py_NewRef(Py_None);
+    default: return Py_NewRef(Py_None);
   }
 }
 
@@ -247,9 +245,11 @@ void bind_dtypes(nb::module_& module) {
            })
       .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); })
       .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
-      .def("__reduce__", [](const PyDType& self) {
-        return nb::make_tuple(nb::module_::import_("morel.common.dtype").attr("named"), nb::make_tuple(std::string(info(self.dtype).name)));
-      })
+      .def("__reduce__",
+           [](const PyDType& self) {
+             return nb::make_tuple(nb::module_::import_("morel.common.dtype").attr("named"),
+                                   nb::make_tuple(std::string(info(self.dtype).name)));
+           })
       .def_prop_ro("itemsize", [](const PyDType& self) { return size_of(self.dtype); })
       .def_prop_ro("is_floating_point", [](const PyDType& self) { return is_float(self.dtype); })
       .def_prop_ro("is_complex", [](const PyDType& self) { return is_complex(self.dtype); })
@@ -265,7 +265,8 @@ void bind_dtypes(nb::module_& module) {
   module.attr("dtypes") = all;
   module.def("as_dtype", [](nb::handle object) {
     DType dtype;
-    MOREL_CHECK(to_dtype(object.ptr(), dtype), Type, "a dtype was expected, such as morel.float32, float or a NumPy type, but got ",
+    MOREL_CHECK(to_dtype(object.ptr(), dtype), Type,
+                "a dtype was expected, such as morel.float32, float or a NumPy type, but got ",
                 Py_TYPE(object.ptr())->tp_name);
     return dtype;
   });

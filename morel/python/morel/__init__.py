@@ -2,6 +2,7 @@
 
 Sub-modules are imported when first used, so that ``import morel`` costs next to nothing.
 """
+
 from morel import _core
 from morel.common.dtype import *  # noqa: F403
 from morel.common.dtype import __all__ as _dtype_names
@@ -11,44 +12,88 @@ __version__ = _core.version
 
 # Public name -> module that defines it.
 _LAZY = {
-    "Parameter": "morel.common.parameter", "ParameterTuple": "morel.common.parameter",
-    "GRAPH_MODE": "morel.context", "PYNATIVE_MODE": "morel.context", "set_context": "morel.context", "get_context": "morel.context",
-    "set_device": "morel.context", "get_current_device": "morel.context", "context": "morel",
-    "set_auto_parallel_context": "morel.context", "get_auto_parallel_context": "morel.context",
-    "reset_auto_parallel_context": "morel.context", "set_deterministic": "morel.context",
-    "set_seed": "morel.common.seed", "get_seed": "morel.common.seed",
-    "grad": "morel.ops.autograd", "value_and_grad": "morel.ops.autograd",
-    "save_checkpoint": "morel.train.serialization", "load_checkpoint": "morel.train.serialization",
-    "load_param_into_net": "morel.train.serialization", "load_checkpoint_async": "morel.train.serialization",
-    "export": "morel.train.serialization", "load": "morel.train.serialization",
-    "Model": "morel.train", "run_check": "morel.run_check",
-    "jit": "morel.common.api", "ms_function": "morel.common.api", "_no_grad": "morel.common.api",
-    "jit_class": "morel.common.api", "pynative_synchronize": "morel.common.api",
+    "Parameter": "morel.common.parameter",
+    "ParameterTuple": "morel.common.parameter",
+    "GRAPH_MODE": "morel.context",
+    "PYNATIVE_MODE": "morel.context",
+    "set_context": "morel.context",
+    "get_context": "morel.context",
+    "set_device": "morel.context",
+    "get_current_device": "morel.context",
+    "context": "morel",
+    "set_auto_parallel_context": "morel.context",
+    "get_auto_parallel_context": "morel.context",
+    "reset_auto_parallel_context": "morel.context",
+    "set_deterministic": "morel.context",
+    "set_seed": "morel.common.seed",
+    "get_seed": "morel.common.seed",
+    "grad": "morel.ops.autograd",
+    "value_and_grad": "morel.ops.autograd",
+    "save_checkpoint": "morel.train.serialization",
+    "load_checkpoint": "morel.train.serialization",
+    "load_param_into_net": "morel.train.serialization",
+    "load_checkpoint_async": "morel.train.serialization",
+    "export": "morel.train.serialization",
+    "load": "morel.train.serialization",
+    "Model": "morel.train",
+    "run_check": "morel.run_check",
+    "jit": "morel.common.api",
+    "ms_function": "morel.common.api",
+    "_no_grad": "morel.common.api",
+    "jit_class": "morel.common.api",
+    "pynative_synchronize": "morel.common.api",
 }
 for _home, _names in {
-        "morel.context": "STRICT COMPATIBLE LAX ParallelMode set_ps_context get_ps_context reset_ps_context",
-        "morel.runtime": "synchronize Stream Event StreamCtx current_stream default_stream communication_stream set_cur_stream "
-                         "empty_cache memory_stats memory_reserved memory_allocated max_memory_reserved max_memory_allocated "
-                         "reset_peak_memory_stats reset_max_memory_reserved reset_max_memory_allocated memory_summary set_memory "
-                         "launch_blocking dispatch_threads_num set_cpu_affinity",
-        "morel.train": "Callback RunContext LossMonitor TimeMonitor ModelCheckpoint CheckpointConfig EarlyStopping "
-                       "ReduceLROnPlateau LearningRateScheduler History LambdaCallback OnRequestExit SummaryCollector "
-                       "SummaryLandscape SummaryRecord BackupAndRestore FlopsUtilizationCollector TrainFaultTolerance "
-                       "LossScaleManager FixedLossScaleManager DynamicLossScaleManager DatasetHelper "
-                       "connect_network_with_dataset data_sink build_train_network async_ckpt_thread_status "
-                       "ckpt_to_safetensors safetensors_to_ckpt export_split_mindir Metric Accuracy Loss "
-                       "TopKCategoricalAccuracy Top1CategoricalAccuracy Top5CategoricalAccuracy Precision Recall F1 Fbeta MAE MSE "
-                       "ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Perplexity Dice ROC auc BleuScore "
-                       "HausdorffDistance MeanSurfaceDistance RootMeanSquareDistance OcclusionSensitivity get_metric_fn names "
-                       "rearrange_inputs"}.items():
+    "morel.log": "get_level get_log_config",
+    "morel.context": "STRICT COMPATIBLE LAX ParallelMode set_ps_context get_ps_context reset_ps_context",
+    "morel.runtime": "synchronize Stream Event StreamCtx current_stream default_stream communication_stream set_cur_stream "
+    "empty_cache memory_stats memory_reserved memory_allocated max_memory_reserved max_memory_allocated "
+    "reset_peak_memory_stats reset_max_memory_reserved reset_max_memory_allocated memory_summary set_memory "
+    "launch_blocking dispatch_threads_num set_cpu_affinity",
+    "morel.train": "Callback RunContext LossMonitor TimeMonitor ModelCheckpoint CheckpointConfig EarlyStopping "
+    "ReduceLROnPlateau LearningRateScheduler History LambdaCallback OnRequestExit SummaryCollector "
+    "SummaryLandscape SummaryRecord BackupAndRestore FlopsUtilizationCollector TrainFaultTolerance "
+    "LossScaleManager FixedLossScaleManager DynamicLossScaleManager DatasetHelper "
+    "connect_network_with_dataset data_sink build_train_network async_ckpt_thread_status "
+    "ckpt_to_safetensors safetensors_to_ckpt export_split_mindir Metric Accuracy Loss "
+    "TopKCategoricalAccuracy Top1CategoricalAccuracy Top5CategoricalAccuracy Precision Recall F1 Fbeta MAE MSE "
+    "ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Perplexity Dice ROC auc BleuScore "
+    "HausdorffDistance MeanSurfaceDistance RootMeanSquareDistance OcclusionSensitivity get_metric_fn names "
+    "rearrange_inputs",
+}.items():
     _LAZY.update(dict.fromkeys(_names.split(), _home))
-_MODULES = ("amp", "device_manager", "api", "boost", "common", "communication", "dataset", "experimental", "hal", "mint", "mindrecord", "nn", "numpy",
-            "ops", "parallel", "profiler", "rewrite", "runtime", "scipy", "train", "utils", "multiprocessing", "context")
+_MODULES = (
+    "amp",
+    "device_manager",
+    "api",
+    "boost",
+    "common",
+    "communication",
+    "dataset",
+    "experimental",
+    "hal",
+    "log",
+    "mint",
+    "mindrecord",
+    "nn",
+    "numpy",
+    "ops",
+    "parallel",
+    "profiler",
+    "rewrite",
+    "runtime",
+    "scipy",
+    "train",
+    "utils",
+    "multiprocessing",
+    "context",
+)
 __all__ = ["Tensor", "tensor", *_dtype_names, *(name for name in _LAZY if not name.startswith("_"))]
 
 
 def __getattr__(name):
     import importlib
+
     home = _LAZY.get(name)
     if home == "morel" or name in _MODULES:
         try:

@@ -18,7 +18,13 @@ MINDSPORE_VERSION = "2.8.0"  # whose API this is; scripts compare with it
 _NAME = "mindspore"
 # Modules of MindSpore whose content lies under another name here.
 _MOVED = {
-    "mindspore.train.amp": "morel.amp",
+    "mindspore.dataset.engine": "morel.dataset",
+    "mindspore.dataset.engine.datasets": "morel.dataset.datasets",
+    "mindspore.dataset.engine.datasets_user_defined": "morel.dataset.sources",
+    "mindspore.dataset.engine.datasets_vision": "morel.dataset.sources",
+    "mindspore.dataset.engine.iterators": "morel.dataset.iterators",
+    "mindspore.dataset.engine.samplers": "morel.dataset.samplers",
+    "mindspore.dataset.vision.transforms": "morel.dataset.vision",
 }
 
 
@@ -78,6 +84,14 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             module.__spec__ = state
 
 
+class _Finders(list):
+    """`sys.meta_path` with our finder in front, whatever is put there later: others (pytest's, which rewrites assertions) would
+    find the files of morel under their alias and execute them a second time."""
+
+    def insert(self, index, finder):
+        super().insert(max(index, 1) if index >= 0 else index, finder)
+
+
 def install():
     """Puts Morel in the place of MindSpore; a MindSpore that is imported already is an error.
 
@@ -88,7 +102,7 @@ def install():
         return
     if _NAME in sys.modules:
         raise ImportError("mindspore has been imported already; import morel.alias first.")
-    sys.meta_path.insert(0, _Finder())
+    sys.meta_path = _Finders([_Finder(), *sys.meta_path])
 
 
 install()

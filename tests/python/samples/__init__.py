@@ -1,6 +1,7 @@
 """One table of samples for all operators; test_operators.py checks every property of every sample."""
+
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Callable
 
 import numpy as np
 
@@ -28,9 +29,11 @@ def between(low, high, *shape):
 
 def distinct(*shape):
     """Input maker: numbers without ties, far enough apart for finite differences."""
+
     def make(rng):
         count = int(np.prod(shape))
         return (rng.permutation(count) * 0.37 - count * 0.185 + 0.1).reshape(shape)
+
     return make
 
 
@@ -65,10 +68,10 @@ class Sample:
     options: dict = field(default_factory=dict)
     dtypes: tuple = FLOATS + HALVES
     grad: bool = True
-    as_list: bool = False       # the tensors are one list argument
-    output: int | None = None   # of several outputs, the one that is differentiated
-    names: tuple = ()           # the tensors are keyword arguments of these names
-    tolerance: float = 1.0      # factor on the tolerance of the dtype
+    as_list: bool = False  # the tensors are one list argument
+    output: int | None = None  # of several outputs, the one that is differentiated
+    names: tuple = ()  # the tensors are keyword arguments of these names
+    tolerance: float = 1.0  # factor on the tolerance of the dtype
     second: bool = True
 
     @property
@@ -90,6 +93,7 @@ class ErrorSample:
 def all_samples():
     """Every sample of every family."""
     from samples import activation, elementwise, index, linalg, network, reduce, shape
+
     found = []
     for family in (elementwise, activation, reduce, shape, linalg, index, network):
         found += family.SAMPLES
@@ -99,4 +103,5 @@ def all_samples():
 def all_errors():
     """Every error sample."""
     from samples import errors
+
     return errors.ERRORS

@@ -9,6 +9,7 @@ A table is a TOML file of sections and ``name = "spec"`` lines. Specs:
 
 A name that ends in an underscore is the in-place form. A Primitive class has its constructor's parameters before a ``|``.
 """
+
 import os
 
 from morel import _core

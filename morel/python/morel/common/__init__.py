@@ -3,9 +3,11 @@
 
 def __getattr__(name):
     import morel
+
     if name.startswith("__"):
         raise AttributeError(name)
     import importlib
+
     try:
         return importlib.import_module(f"morel.common.{name}")
     except ModuleNotFoundError:

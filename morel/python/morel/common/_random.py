@@ -1,4 +1,5 @@
 """Random tensors straight from the random operators; the numbers follow `set_seed`."""
+
 from morel.api import make_operator
 
 _operators = {}
@@ -10,6 +11,7 @@ def _draw(name, size, first, second, dtype, *further):
     if dtype.is_floating_point:
         return _operators[name](size, first, second, *further, dtype)
     from morel.common import dtype as mstype
+
     return _operators[name](size, first, second, *further, mstype.float32).astype(dtype)
 
 
@@ -27,6 +29,8 @@ def truncated_normal(size, mean, deviation, low, high, dtype):
     """Normal, restricted to [low, high]; the operator counts its limits in deviations from the mean."""
     if deviation == 0:
         from morel import ops
+
         return ops.full(size, min(max(mean, low), high), dtype)
-    return _draw("random_truncated_normal", size, mean, deviation, dtype, (low - mean) / deviation,
-                 (high - mean) / deviation)
+    return _draw(
+        "random_truncated_normal", size, mean, deviation, dtype, (low - mean) / deviation, (high - mean) / deviation
+    )

@@ -1,4 +1,5 @@
 """jit and other execution decorators."""
+
 import functools
 
 from morel import _core
@@ -13,7 +14,9 @@ def jit(function=None, **options):
 
     @functools.wraps(function)
     def refuse(*_args, **_kwargs):
-        raise NotImplementedError("graph mode (jit) is not supported yet; run the function without @jit, in PYNATIVE_MODE.")
+        raise NotImplementedError(
+            "graph mode (jit) is not supported yet; run the function without @jit, in PYNATIVE_MODE."
+        )
 
     return refuse
 
@@ -42,6 +45,7 @@ class _no_grad:
         @functools.wraps(function)
         def without(*args, **kwargs):
             return _core.without_grad(function, *args, **kwargs)
+
         return without
 
 

@@ -1,13 +1,48 @@
 """Element types under their MindSpore names, and conversions from and to NumPy and Python types."""
+
 from morel import _core
 from morel._core import DType
 
-(bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64,
- complex128) = _core.dtypes
+(
+    bool_,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    float16,
+    bfloat16,
+    float32,
+    float64,
+    complex64,
+    complex128,
+) = _core.dtypes
 byte, short, intc, intp, half, single, double = int8, int16, int32, int64, float16, float32, float64
 ubyte, ushort, uintc, uintp = uint8, uint16, uint32, uint64
-int_, uint, float_, number = int64, uint64, float64, (int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16,
-                                                      bfloat16, float32, float64, complex64, complex128)
+int_, uint, float_, number = (
+    int64,
+    uint64,
+    float64,
+    (
+        int8,
+        int16,
+        int32,
+        int64,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+        float16,
+        bfloat16,
+        float32,
+        float64,
+        complex64,
+        complex128,
+    ),
+)
 number_type = number
 int_type = (int8, int16, int32, int64)
 uint_type = (uint8, uint16, uint32, uint64)
@@ -24,6 +59,7 @@ def named(name):
 def dtype_to_nptype(type_):
     """The NumPy type of a dtype. bfloat16 has none: TypeError."""
     import numpy
+
     if type_ == bfloat16:
         raise TypeError("NumPy has no bfloat16.")
     return numpy.dtype(_numpy_name(type_)).type
@@ -63,8 +99,51 @@ def issubclass_(type_, dtype):
 
 
 Type = DType
-_NAMES = ("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
-          "float64", "complex64", "complex128", "byte", "short", "intc", "intp", "half", "single", "double", "ubyte", "ushort",
-          "uintc", "uintp", "int_", "uint", "float_", "number")
-__all__ = [*_NAMES, "Type", "DType", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype", "get_py_obj_dtype",
-           "dtype_to_string", "issubclass_", "number_type", "int_type", "uint_type", "float_type", "complex_type"]
+_NAMES = (
+    "bool_",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "byte",
+    "short",
+    "intc",
+    "intp",
+    "half",
+    "single",
+    "double",
+    "ubyte",
+    "ushort",
+    "uintc",
+    "uintp",
+    "int_",
+    "uint",
+    "float_",
+    "number",
+)
+__all__ = [
+    *_NAMES,
+    "Type",
+    "DType",
+    "dtype_to_nptype",
+    "dtype_to_pytype",
+    "pytype_to_dtype",
+    "get_py_obj_dtype",
+    "dtype_to_string",
+    "issubclass_",
+    "number_type",
+    "int_type",
+    "uint_type",
+    "float_type",
+    "complex_type",
+]

@@ -1,4 +1,5 @@
 """The handle that hook registrations return."""
+
 import weakref
 
 __all__ = ["HookHandle"]
@@ -13,6 +14,7 @@ class HookHandle:
         hooks_dict (dict, optional): where the hook is stored under `handle_id`. Held weakly.
         extra_dict (Union[dict, list[dict]], optional): further dicts with an entry for the hook.
     """
+
     __slots__ = ("handle_id", "_dicts")
 
     def __init__(self, hooks_dict=None, extra_dict=None):

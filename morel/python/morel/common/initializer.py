@@ -1,4 +1,5 @@
 """Initializers: how a parameter gets its first values. Random ones draw from the generator that `set_seed` seeds."""
+
 import math
 import numbers
 
@@ -8,9 +9,25 @@ from morel.common import _random
 from morel.common import dtype as mstype
 from morel.common import parameter as _parameter
 
-__all__ = ["Initializer", "initializer", "TruncatedNormal", "Normal", "Uniform", "HeUniform", "HeNormal",
-           "XavierUniform", "XavierNormal", "One", "Zero", "Constant", "Identity", "Sparse", "Dirac", "Orthogonal",
-           "VarianceScaling"]
+__all__ = [
+    "Initializer",
+    "initializer",
+    "TruncatedNormal",
+    "Normal",
+    "Uniform",
+    "HeUniform",
+    "HeNormal",
+    "XavierUniform",
+    "XavierNormal",
+    "One",
+    "Zero",
+    "Constant",
+    "Identity",
+    "Sparse",
+    "Dirac",
+    "Orthogonal",
+    "VarianceScaling",
+]
 
 _ALIASES = {}
 
@@ -53,6 +70,7 @@ class Initializer:
         """The pair (graph seed, operator seed) that a serialised network stores."""
         if self._seed is None:
             from morel.common.seed import get_seed
+
             return get_seed() or 0, 0
         return self._seed + 1, 0
 
@@ -63,6 +81,7 @@ class Initializer:
     def _values(self, shape, dtype):
         """A new tensor; the classes of this file override it."""
         import numpy as np
+
         array = np.zeros(shape, _numpy_dtype(dtype))
         self._initialize(array)
         return _from_array(array, dtype)
@@ -94,6 +113,7 @@ class Zero(Initializer):
 
     def _values(self, shape, dtype):
         from morel import ops
+
         return ops.zeros(shape, dtype)
 
 
@@ -103,6 +123,7 @@ class One(Initializer):
 
     def _values(self, shape, dtype):
         from morel import ops
+
         return ops.ones(shape, dtype)
 
 
@@ -120,16 +141,20 @@ class Constant(Initializer):
     def _values(self, shape, dtype):
         if getattr(self.value, "shape", ()):
             import numpy as np
+
             return _from_array(np.broadcast_to(self.value, shape).astype(_numpy_dtype(dtype)), dtype)
         from morel import ops
+
         return ops.full(shape, self.value, dtype)
 
 
 def _calculate_fan_in_and_fan_out(shape):
     """(inputs, outputs) per unit of a weight of shape [out, in, *kernel]."""
     if len(shape) < 2:
-        raise ValueError(f"For 'Initializer', 'fan_in' and 'fan_out' can not be computed for a tensor with fewer than "
-                         f"2 dimensions, but got dimensions {len(shape)}.")
+        raise ValueError(
+            f"For 'Initializer', 'fan_in' and 'fan_out' can not be computed for a tensor with fewer than "
+            f"2 dimensions, but got dimensions {len(shape)}."
+        )
     kernel = math.prod(shape[2:])
     return shape[1] * kernel, shape[0] * kernel
 
@@ -148,13 +173,15 @@ def _calculate_gain(nonlinearity, param=None):
     if nonlinearity in fixed:
         return fixed[nonlinearity]
     if nonlinearity != "leaky_relu":
-        raise ValueError(f"For 'Initializer', 'nonlinearity' must be one of {sorted(fixed) + ['leaky_relu']}, "
-                         f"but got {nonlinearity}.")
+        raise ValueError(
+            f"For 'Initializer', 'nonlinearity' must be one of {sorted(fixed) + ['leaky_relu']}, "
+            f"but got {nonlinearity}."
+        )
     if param is None:
         param = 0.01
     if isinstance(param, bool) or not isinstance(param, (int, float)):
         raise ValueError(f"For 'Initializer', 'negative_slope' must be int or float, but got {param}.")
-    return math.sqrt(2.0 / (1 + param ** 2))
+    return math.sqrt(2.0 / (1 + param**2))
 
 
 @_register()
@@ -324,11 +351,14 @@ class VarianceScaling(Initializer):
         if scale <= 0.0:
             raise ValueError(f"For 'VarianceScaling', 'scale' must be greater than 0, but got {scale}.")
         if mode not in ("fan_in", "fan_out", "fan_avg"):
-            raise ValueError(f"For 'VarianceScaling', 'mode' must be in ['fan_in', 'fan_out', 'fan_avg'], "
-                             f"but got {mode}.")
+            raise ValueError(
+                f"For 'VarianceScaling', 'mode' must be in ['fan_in', 'fan_out', 'fan_avg'], but got {mode}."
+            )
         if distribution not in ("uniform", "truncated_normal", "untruncated_normal"):
-            raise ValueError(f"For 'VarianceScaling', 'distribution' must be in ['uniform', 'truncated_normal', "
-                             f"'untruncated_normal'], but got {distribution}.")
+            raise ValueError(
+                f"For 'VarianceScaling', 'distribution' must be in ['uniform', 'truncated_normal', "
+                f"'untruncated_normal'], but got {distribution}."
+            )
         self.scale = scale
         self.mode = mode
         self.distribution = distribution
@@ -354,6 +384,7 @@ class Identity(Initializer):
     def _values(self, shape, dtype):
         _need_rank(shape, (2,), "Identity")
         import numpy as np
+
         return _from_array(np.eye(*shape, dtype=_numpy_dtype(dtype)), dtype)
 
 
@@ -376,8 +407,9 @@ class Sparse(Initializer):
     def _values(self, shape, dtype):
         _need_rank(shape, (2,), "Sparse")
         import numpy as np
+
         order = _random.uniform(shape, 0.0, 1.0, mstype.float32).asnumpy()
-        zeros = np.argsort(order, axis=0, kind="stable")[:math.ceil(self.sparsity * shape[0])]
+        zeros = np.argsort(order, axis=0, kind="stable")[: math.ceil(self.sparsity * shape[0])]
         array = _normal(shape, 0.0, self.sigma, mstype.float32).asnumpy().copy()
         np.put_along_axis(array, zeros, 0.0, axis=0)
         return _from_array(array, dtype)
@@ -398,9 +430,11 @@ class Dirac(Initializer):
     def _values(self, shape, dtype):
         _need_rank(shape, (3, 4, 5), "Dirac")
         if shape[0] % self.groups != 0:
-            raise ValueError(f"For 'Dirac', the first dimension must be divisible by 'groups', "
-                             f"but got {shape[0]} and {self.groups}.")
+            raise ValueError(
+                f"For 'Dirac', the first dimension must be divisible by 'groups', but got {shape[0]} and {self.groups}."
+            )
         import numpy as np
+
         array = np.zeros(shape, _numpy_dtype(dtype))
         outputs = shape[0] // self.groups
         center = tuple(size // 2 for size in shape[2:])
@@ -428,6 +462,7 @@ class Orthogonal(Initializer):
         if len(shape) < 2:
             raise ValueError(f"For 'Orthogonal', the tensor must have at least 2 dimensions, but got {len(shape)}.")
         import numpy as np
+
         rows, columns = shape[0], math.prod(shape[1:])
         size = (max(rows, columns), min(rows, columns))
         basis, upper = np.linalg.qr(_normal(size, 0.0, 1.0, mstype.float32).asnumpy())
@@ -447,6 +482,7 @@ class InitTensor(Tensor):
 
     Inside `nn.utils.no_init_parameters()` it is not filled before `init_data()`.
     """
+
     __hash__ = Tensor.__hash__ or object.__hash__
 
     def __init__(self, init, shape, dtype):
@@ -480,8 +516,10 @@ def _check_shape(shape):
         shape = (shape,)
     for size in shape:
         if isinstance(size, bool) or not isinstance(size, int) or size <= 0:
-            raise ValueError(f"For 'initializer', the argument 'shape' is invalid, the value of 'shape' must be "
-                             f"positive integer, but got {tuple(shape)}.")
+            raise ValueError(
+                f"For 'initializer', the argument 'shape' is invalid, the value of 'shape' must be "
+                f"positive integer, but got {tuple(shape)}."
+            )
     return tuple(shape)
 
 
@@ -506,12 +544,15 @@ def initializer(init, shape=None, dtype=mstype.float32):
     if isinstance(init, Tensor):
         wanted = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
         if shape is not None and tuple(init.shape) != wanted:
-            raise ValueError(f"For 'initializer', the shape of 'init' must equal 'shape', but got "
-                             f"{tuple(init.shape)} and {wanted}.")
+            raise ValueError(
+                f"For 'initializer', the shape of 'init' must equal 'shape', but got {tuple(init.shape)} and {wanted}."
+            )
         return init
     if not isinstance(init, (numbers.Number, str, Initializer)):
-        raise TypeError(f"For 'initializer', the type of the 'init' argument should be 'Tensor', 'number', 'string' "
-                        f"or 'initializer', but got {type(init)}.")
+        raise TypeError(
+            f"For 'initializer', the type of the 'init' argument should be 'Tensor', 'number', 'string' "
+            f"or 'initializer', but got {type(init)}."
+        )
     if shape is None:
         raise ValueError("For 'initializer', the argument 'shape' can be None only if 'init' is a Tensor.")
     shape = _check_shape(shape)

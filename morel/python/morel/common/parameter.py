@@ -1,4 +1,5 @@
 """Parameter and ParameterTuple: the tensors that a network learns."""
+
 from morel import _core
 from morel._core import Tensor
 
@@ -31,21 +32,40 @@ def _tensor_of(data):
         claim = getattr(data, "_claim_storage", None)
         return claim() if claim is not None else _core.detach(data).clone()
     from morel.common import dtype as mstype
+
     if isinstance(data, float):
         return Tensor(data, mstype.float32)
     if isinstance(data, int):
         return Tensor(data, mstype.int32)
     if isinstance(data, (list, tuple)) or hasattr(data, "__array__"):
         return Tensor(data)
-    raise TypeError(f"For 'Parameter', the type of 'default_input' must be one of ['Tensor', 'int', 'float', "
-                    f"'numpy.ndarray', 'list'], but got {type(data).__name__}.")
+    raise TypeError(
+        f"For 'Parameter', the type of 'default_input' must be one of ['Tensor', 'int', 'float', "
+        f"'numpy.ndarray', 'list'], but got {type(data).__name__}."
+    )
 
 
 class ParamInfo:
     """What the framework knows about a parameter besides its values."""
-    __slots__ = ("name", "requires_grad", "layerwise_parallel", "parallel_optimizer", "comm_fusion", "unique",
-                 "parallel_optimizer_comm_recompute", "cache_enable", "cache_shape", "key", "storage_format",
-                 "parameter_shape", "is_param_init", "is_pipeline_shared_param", "obj", "__weakref__")
+
+    __slots__ = (
+        "name",
+        "requires_grad",
+        "layerwise_parallel",
+        "parallel_optimizer",
+        "comm_fusion",
+        "unique",
+        "parallel_optimizer_comm_recompute",
+        "cache_enable",
+        "cache_shape",
+        "key",
+        "storage_format",
+        "parameter_shape",
+        "is_param_init",
+        "is_pipeline_shared_param",
+        "obj",
+        "__weakref__",
+    )
 
     def __init__(self):
         self.name = ""
@@ -79,8 +99,9 @@ def _info_property(field, kind, doc):
 
     def setter(self, value):
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise TypeError(f"For 'Parameter', the property '{field}' must be {kind.__name__} type, "
-                            f"but got {type(value).__name__}.")
+            raise TypeError(
+                f"For 'Parameter', the property '{field}' must be {kind.__name__} type, but got {type(value).__name__}."
+            )
         setattr(self.param_info, field, value)
 
     return property(getter, setter, doc=doc)
@@ -113,10 +134,19 @@ class Parameter(Tensor):
         >>> print(p)
         Parameter (name=w, shape=(2,), dtype=Float32, requires_grad=True)
     """
+
     __hash__ = Tensor.__hash__ or object.__hash__
 
-    def __init__(self, default_input, name=None, requires_grad=True, layerwise_parallel=False, parallel_optimizer=True,
-                 storage_format="", device=None):
+    def __init__(
+        self,
+        default_input,
+        name=None,
+        requires_grad=True,
+        layerwise_parallel=False,
+        parallel_optimizer=True,
+        storage_format="",
+        device=None,
+    ):
         _core.init_tensor(self, _tensor_of(default_input))
         if device not in (None, "CPU", "Remote"):
             raise ValueError(f"For 'Parameter', 'device' must be 'CPU' or 'Remote', but got {device}.")
@@ -136,8 +166,13 @@ class Parameter(Tensor):
         self._initializer = default_input.init if deferred else None
 
     def __reduce_ex__(self, protocol):
-        return _rebuild_parameter, (self.__array__(copy=True), str(self.dtype), self.name, self.requires_grad,
-                                    self.layerwise_parallel)
+        return _rebuild_parameter, (
+            self.__array__(copy=True),
+            str(self.dtype),
+            self.name,
+            self.requires_grad,
+            self.layerwise_parallel,
+        )
 
     def __deepcopy__(self, memo):
         twin = self._twin(_core.detach(self).clone())
@@ -145,8 +180,9 @@ class Parameter(Tensor):
         return twin
 
     def __repr__(self):
-        return (f"Parameter (name={self.name}, shape={self.shape}, dtype={self.dtype}, "
-                f"requires_grad={self.requires_grad})")
+        return (
+            f"Parameter (name={self.name}, shape={self.shape}, dtype={self.dtype}, requires_grad={self.requires_grad})"
+        )
 
     __str__ = __repr__
 
@@ -169,14 +205,16 @@ class Parameter(Tensor):
     @name.setter
     def name(self, value):
         if value is not None and not isinstance(value, str):
-            raise ValueError(f"For 'Parameter', the type of 'name' must be str or None, but got "
-                             f"{type(value).__name__}.")
+            raise ValueError(
+                f"For 'Parameter', the type of 'name' must be str or None, but got {type(value).__name__}."
+            )
         value = value.strip() if value else ""
         if not value:
             value = _generate_name()
         if len(value) > _NAME_LIMIT:
-            raise ValueError(f"For 'Parameter', the length of 'name' must be at most {_NAME_LIMIT}, "
-                             f"but got {len(value)}.")
+            raise ValueError(
+                f"For 'Parameter', the length of 'name' must be at most {_NAME_LIMIT}, but got {len(value)}."
+            )
         self.param_info.name = value
 
     @property
@@ -196,8 +234,9 @@ class Parameter(Tensor):
     comm_fusion = _info_property("comm_fusion", int, "Group number for fused communication.")
     key = _info_property("key", int, "Key of the parameter in a parameter server.")
     unique = _info_property("unique", bool, "Whether sparse gradients of it already have unique indices.")
-    parallel_optimizer_comm_recompute = _info_property("parallel_optimizer_comm_recompute", bool,
-                                                       "Gather again in the backward pass.")
+    parallel_optimizer_comm_recompute = _info_property(
+        "parallel_optimizer_comm_recompute", bool, "Gather again in the backward pass."
+    )
 
     @property
     def cache_shape(self):
@@ -253,6 +292,7 @@ class Parameter(Tensor):
             data = _core.detach(self).clone()
         else:
             from morel.common.initializer import initializer
+
             data = _tensor_of(initializer(init, self.shape, self.dtype))
         twin = self._twin(data)
         twin._initializer = None
@@ -274,8 +314,10 @@ class Parameter(Tensor):
         """
         if isinstance(data, (int, float)) and not isinstance(data, bool):
             if isinstance(data, float) and str(self.dtype).startswith(("Int", "UInt", "Bool")):
-                raise TypeError(f"For 'Parameter', a float can not be stored in '{self.name}' of dtype {self.dtype}; "
-                                f"use set_dtype first.")
+                raise TypeError(
+                    f"For 'Parameter', a float can not be stored in '{self.name}' of dtype {self.dtype}; "
+                    f"use set_dtype first."
+                )
             data = Tensor(data, self.dtype)
         elif not isinstance(data, Tensor):
             raise TypeError(f"For 'Parameter', 'data' must be Tensor, int or float, but got {type(data).__name__}.")
@@ -294,6 +336,7 @@ class Parameter(Tensor):
         """Runs the pending initializer, if any, and returns the parameter."""
         if self._initializer is not None:
             from morel.common.initializer import fill
+
             fill(self, self._initializer)
             self._initializer = None
             self.sliced = set_sliced
@@ -311,6 +354,7 @@ def _rebuild_parameter(array, dtype_name, name, requires_grad, layerwise_paralle
     data = Tensor(array)
     if str(data.dtype) != dtype_name:
         from morel.common import dtype as mstype
+
         data = data.astype(getattr(mstype, dtype_name.lower()))
     return Parameter(data, name, requires_grad, layerwise_parallel)
 
@@ -328,6 +372,7 @@ class ParameterTuple(tuple):
         >>> [p.name for p in pair.clone("m", "zeros")]
         ['m.a', 'm.b']
     """
+
     __slots__ = ()
 
     def __new__(cls, iterable):
@@ -335,11 +380,14 @@ class ParameterTuple(tuple):
         owners = {}
         for item in data:
             if not isinstance(item, Parameter):
-                raise TypeError(f"For 'ParameterTuple', every element must be a Parameter, "
-                                f"but got {type(item).__name__}.")
+                raise TypeError(
+                    f"For 'ParameterTuple', every element must be a Parameter, but got {type(item).__name__}."
+                )
             if owners.setdefault(item.name, item) is not item:
-                raise ValueError(f"For 'ParameterTuple', the name '{item.name}' already exists. "
-                                 f"Please set a unique name for the parameter.")
+                raise ValueError(
+                    f"For 'ParameterTuple', the name '{item.name}' already exists. "
+                    f"Please set a unique name for the parameter."
+                )
         return tuple.__new__(cls, data)
 
     def clone(self, prefix, init="same"):

@@ -1,4 +1,5 @@
 """What the Tensor type has in Python: construction, conversions, printing, and its methods from api/tensor.toml."""
+
 from morel import _core
 from morel._core import Tensor
 from morel.api import load_table, make_operator
@@ -17,15 +18,20 @@ def _from_data(data, dtype):
             dtype = _core.dtype_named({int: "Int64", float: "Float32", complex: "Complex64"}[_number_kind(data)])
         return _full((), data, dtype)
     import numpy
+
     if isinstance(data, numpy.ndarray) or hasattr(data, "__array__"):
         array = numpy.asarray(data)
     elif isinstance(data, (list, tuple)):
         array = _from_sequence(data)
     else:
-        raise TypeError("For Tensor, the input_data must be one of ['Tensor', 'ndarray', 'str', 'list', 'tuple', 'float', 'int', 'bool', "
-                        f"'complex', 'bytes'], but got {data} with type {type(data).__name__}.")
+        raise TypeError(
+            "For Tensor, the input_data must be one of ['Tensor', 'ndarray', 'str', 'list', 'tuple', 'float', 'int', 'bool', "
+            f"'complex', 'bytes'], but got {data} with type {type(data).__name__}."
+        )
     if array.dtype.kind not in "biufc" and str(array.dtype) != "bfloat16":
-        raise TypeError(f"For Tensor, input_data of dtype {array.dtype} is not supported: it must be boolean or a number.")
+        raise TypeError(
+            f"For Tensor, input_data of dtype {array.dtype} is not supported: it must be boolean or a number."
+        )
     if str(array.dtype) == "bfloat16":
         found = _core.from_numpy(numpy.array(array, dtype=numpy.float32))
         return _cast(found, dtype or _core.dtype_named("BFloat16"))
@@ -57,7 +63,9 @@ def _from_sequence(data):
     try:
         array = numpy.array(plain(data))
     except ValueError as error:
-        raise ValueError("For Tensor, the input_data is a sequence whose items differ in shape, or hold no numbers.") from error
+        raise ValueError(
+            "For Tensor, the input_data is a sequence whose items differ in shape, or hold no numbers."
+        ) from error
     if array.dtype == numpy.float64 and not has_array(data):
         return array.astype(numpy.float32)
     if array.dtype == numpy.complex128 and not has_array(data):
@@ -119,7 +127,11 @@ def _asnumpy(self):
 
 
 def _array(self, dtype=None, copy=None):
-    array = self.asnumpy() if self.dtype != _core.dtype_named("BFloat16") else _cast(self, _core.dtype_named("Float32")).asnumpy()
+    array = (
+        self.asnumpy()
+        if self.dtype != _core.dtype_named("BFloat16")
+        else _cast(self, _core.dtype_named("Float32")).asnumpy()
+    )
     if dtype is not None and array.dtype != dtype:
         return array.astype(dtype)
     return array.copy() if copy else array
@@ -131,6 +143,7 @@ def _tolist(self):
 
 def _format(self):
     import numpy
+
     array = self.__array__()
     with numpy.printoptions(threshold=1000):
         return str(array)
@@ -138,9 +151,13 @@ def _format(self):
 
 def _repr(self):
     import numpy
+
     text = numpy.array2string(self.__array__(), separator=", ", prefix="       ")
-    return f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, value=\n{text})" if self.shape else \
-        f"Tensor(shape=[], dtype={self.dtype}, value= {text})"
+    return (
+        f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, value=\n{text})"
+        if self.shape
+        else f"Tensor(shape=[], dtype={self.dtype}, value= {text})"
+    )
 
 
 def _item(self, index=None):
@@ -184,6 +201,7 @@ def _deepcopy(self, memo):
     memo[id(self)] = copied
     _core.init_tensor(copied, _core.detach(self).clone())
     from copy import deepcopy
+
     for key, value in self.__dict__.items():
         copied.__dict__[key] = deepcopy(value, memo)
     return copied
@@ -251,20 +269,51 @@ def _stub_sync(self, *_args, **_kwargs):
 
 
 _METHODS = {
-    "__init__": _init, "__array__": _array, "__str__": _format, "__repr__": _repr, "__iter__": _iter, "__contains__": _contains,
-    "__deepcopy__": _deepcopy, "__reduce_ex__": _reduce, "asnumpy": _asnumpy, "numpy": _asnumpy, "tolist": _tolist, "item": _item,
-    "itemset": _itemset, "assign_value": _assign_value, "astype": _astype, "type": _type, "to": _to, "register_hook": _register_hook,
-    "transpose": _transpose, "wait": _stub_sync, "init_check": lambda self: True, "get_bytes": lambda self: self.asnumpy().tobytes(),
-    "value": lambda self: self, "is_contiguous": lambda self: _core.is_contiguous(self), "stride": lambda self, dim=None: _stride(self, dim),
-    "storage_offset": lambda self: _core.offset(self), "data_ptr": lambda self: _core.data_ptr(self), "dim": lambda self: self.ndim,
-    "element_size": lambda self: self.itemsize, "numel": lambda self: self.size, "nelement": lambda self: self.size,
-    "is_floating_point": lambda self: self.dtype.is_floating_point, "is_complex": lambda self: self.dtype.is_complex,
-    "is_signed": lambda self: self.dtype.is_signed, "half": lambda self: _cast(self, _core.dtype_named("Float16")),
-    "float": lambda self: _cast(self, _core.dtype_named("Float32")), "double": lambda self: _cast(self, _core.dtype_named("Float64")),
-    "bfloat16": lambda self: _cast(self, _core.dtype_named("BFloat16")), "int": lambda self: _cast(self, _core.dtype_named("Int32")),
-    "long": lambda self: _cast(self, _core.dtype_named("Int64")), "short": lambda self: _cast(self, _core.dtype_named("Int16")),
-    "byte": lambda self: _cast(self, _core.dtype_named("UInt8")), "bool": lambda self: _cast(self, _core.dtype_named("Bool")),
-    "detach": lambda self: _core.detach(self), "from_numpy": classmethod(_view_of),
+    "__init__": _init,
+    "__array__": _array,
+    "__str__": _format,
+    "__repr__": _repr,
+    "__iter__": _iter,
+    "__contains__": _contains,
+    "__deepcopy__": _deepcopy,
+    "__reduce_ex__": _reduce,
+    "asnumpy": _asnumpy,
+    "numpy": _asnumpy,
+    "tolist": _tolist,
+    "item": _item,
+    "itemset": _itemset,
+    "assign_value": _assign_value,
+    "astype": _astype,
+    "type": _type,
+    "to": _to,
+    "register_hook": _register_hook,
+    "transpose": _transpose,
+    "wait": _stub_sync,
+    "init_check": lambda self: True,
+    "get_bytes": lambda self: self.asnumpy().tobytes(),
+    "value": lambda self: self,
+    "is_contiguous": lambda self: _core.is_contiguous(self),
+    "stride": lambda self, dim=None: _stride(self, dim),
+    "storage_offset": lambda self: _core.offset(self),
+    "data_ptr": lambda self: _core.data_ptr(self),
+    "dim": lambda self: self.ndim,
+    "element_size": lambda self: self.itemsize,
+    "numel": lambda self: self.size,
+    "nelement": lambda self: self.size,
+    "is_floating_point": lambda self: self.dtype.is_floating_point,
+    "is_complex": lambda self: self.dtype.is_complex,
+    "is_signed": lambda self: self.dtype.is_signed,
+    "half": lambda self: _cast(self, _core.dtype_named("Float16")),
+    "float": lambda self: _cast(self, _core.dtype_named("Float32")),
+    "double": lambda self: _cast(self, _core.dtype_named("Float64")),
+    "bfloat16": lambda self: _cast(self, _core.dtype_named("BFloat16")),
+    "int": lambda self: _cast(self, _core.dtype_named("Int32")),
+    "long": lambda self: _cast(self, _core.dtype_named("Int64")),
+    "short": lambda self: _cast(self, _core.dtype_named("Int16")),
+    "byte": lambda self: _cast(self, _core.dtype_named("UInt8")),
+    "bool": lambda self: _cast(self, _core.dtype_named("Bool")),
+    "detach": lambda self: _core.detach(self),
+    "from_numpy": classmethod(_view_of),
     "set_const_arg": lambda self, const_arg=True: setattr(self, "const_arg", const_arg) or self,
 }
 

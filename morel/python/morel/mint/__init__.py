@@ -1,13 +1,30 @@
 """morel.mint: operators with PyTorch-like names and parameters. Names come from api/mint.toml and are made when first used."""
+
 from morel.api import NameTable, load_table
 
 _functions = NameTable(load_table("mint")["functions"])
-_OVERLOADED = ("max", "min", "nonzero", "meshgrid", "add", "sub", "randn", "rand", "randint", "randperm", "randn_like", "rand_like",
-               "normal", "where", "bernoulli")
+_OVERLOADED = (
+    "max",
+    "min",
+    "nonzero",
+    "meshgrid",
+    "add",
+    "sub",
+    "randn",
+    "rand",
+    "randint",
+    "randperm",
+    "randn_like",
+    "rand_like",
+    "normal",
+    "where",
+    "bernoulli",
+)
 
 
 def __getattr__(name):
     import importlib
+
     if name in ("nn", "optim", "distributed", "linalg", "special"):
         try:
             return importlib.import_module(f"morel.mint.{name}")

@@ -1,16 +1,66 @@
 """Functions of morel.mint with several forms, which no single row can say."""
+
 from morel import _core
 from morel.api import make_operator
 from morel.common import _random
 from morel.common.tensor import Tensor
 
-__all__ = ["add", "bernoulli", "max", "meshgrid", "min", "nonzero", "normal", "rand", "rand_like", "randint", "randn", "randn_like",
-           "randperm", "sub", "where"]
+__all__ = [
+    "add",
+    "bernoulli",
+    "max",
+    "meshgrid",
+    "min",
+    "nonzero",
+    "normal",
+    "rand",
+    "rand_like",
+    "randint",
+    "randn",
+    "randn_like",
+    "randperm",
+    "sub",
+    "where",
+]
 
-(_add, _sub, _mul, _where, _amax, _amin, _max, _min, _maximum, _minimum, _nonzero, _unbind, _meshgrid, _bernoulli, _integers,
- _permutation) = (make_operator(name, name) for name in (
-     "add", "sub", "mul", "where", "amax", "amin", "max", "min", "maximum", "minimum", "nonzero", "unbind", "meshgrid",
-     "random_bernoulli", "random_integers", "random_permutation"))
+(
+    _add,
+    _sub,
+    _mul,
+    _where,
+    _amax,
+    _amin,
+    _max,
+    _min,
+    _maximum,
+    _minimum,
+    _nonzero,
+    _unbind,
+    _meshgrid,
+    _bernoulli,
+    _integers,
+    _permutation,
+) = (
+    make_operator(name, name)
+    for name in (
+        "add",
+        "sub",
+        "mul",
+        "where",
+        "amax",
+        "amin",
+        "max",
+        "min",
+        "maximum",
+        "minimum",
+        "nonzero",
+        "unbind",
+        "meshgrid",
+        "random_bernoulli",
+        "random_integers",
+        "random_permutation",
+    )
+)
 
 
 def _scaled(other, alpha):

@@ -1,9 +1,11 @@
 """Hooks of a Cell: forward, backward and saved-tensor hooks, and how a call runs through them."""
+
 from morel.common.hook_handle import HookHandle
 
 
 class Hooks(dict):
     """Hook functions by handle id; a class of its own so that handles can hold it weakly."""
+
     __slots__ = ("__weakref__",)
 
 
@@ -24,8 +26,9 @@ def _run_chain(cell, hooks, what, values, *further):
             continue
         result = _as_tuple(result)
         if len(result) != len(values):
-            raise TypeError(f"For 'Cell', the {what} hook must return {len(values)} gradients, "
-                            f"but returned {len(result)}.")
+            raise TypeError(
+                f"For 'Cell', the {what} hook must return {len(values)} gradients, but returned {len(result)}."
+            )
         values = result
     return values
 
@@ -70,6 +73,7 @@ class _BackwardHookRun:
 
 def _tensor_places(values):
     from morel._core import Tensor
+
     return [index for index, value in enumerate(values) if isinstance(value, Tensor)]
 
 
@@ -85,6 +89,7 @@ def _tap(core, values, places, on_gradient):
 
 class CellHooks:
     """The hook part of Cell. Hook dicts are shared empty defaults until the first registration."""
+
     _forward_pre_hook = {}
     _forward_hook = {}
     _backward_pre_hook = {}
@@ -134,15 +139,22 @@ class CellHooks:
     def register_saved_tensors_hooks(self, pack_hook, unpack_hook):
         """Runs `construct` inside ``saved_tensors_hooks(pack_hook, unpack_hook)`` when gradients are recorded."""
         from morel import _core
+
         if not hasattr(_core, "saved_tensors_hooks"):
-            raise NotImplementedError("For 'Cell', saved tensors hooks are not supported yet; forward and backward "
-                                      "hooks are.")
+            raise NotImplementedError(
+                "For 'Cell', saved tensors hooks are not supported yet; forward and backward hooks are."
+            )
         self.__dict__["_saved_tensors_hooks"] = (pack_hook, unpack_hook)
         self.__dict__["_direct"] = False
 
     def _has_hooks(self):
-        return bool(self._forward_pre_hook or self._forward_hook or self._backward_pre_hook or self._backward_hook
-                    or self._saved_tensors_hooks)
+        return bool(
+            self._forward_pre_hook
+            or self._forward_hook
+            or self._backward_pre_hook
+            or self._backward_hook
+            or self._saved_tensors_hooks
+        )
 
     def _run_forward_pre_hooks(self, args, kwargs):
         for handle_id, hook_fn in list(self._forward_pre_hook.items()):
@@ -150,8 +162,10 @@ class CellHooks:
                 result = hook_fn(self, args, kwargs)
                 if result is not None:
                     if not isinstance(result, tuple) or len(result) != 2:
-                        raise RuntimeError(f"For 'Cell', a forward pre hook with kwargs must return None or a tuple "
-                                           f"(args, kwargs), but returned {type(result).__name__}.")
+                        raise RuntimeError(
+                            f"For 'Cell', a forward pre hook with kwargs must return None or a tuple "
+                            f"(args, kwargs), but returned {type(result).__name__}."
+                        )
                     args, kwargs = result
             else:
                 result = hook_fn(self, args)
@@ -175,6 +189,7 @@ class CellHooks:
         run = None
         if self._backward_hook or self._backward_pre_hook:
             from morel import _core
+
             if _core.grad_enabled():
                 run = _BackwardHookRun(self)
         inner_args = run.tap_inputs(_core, args) if run is not None and self._backward_hook else args

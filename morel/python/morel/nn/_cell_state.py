@@ -1,4 +1,5 @@
 """Buffers and the state dict of a Cell: what a checkpoint holds and how it is loaded back."""
+
 from collections import OrderedDict, namedtuple
 
 from morel._core import Tensor
@@ -16,6 +17,7 @@ class _StateDict(OrderedDict):
 
 class CellState:
     """The state part of Cell."""
+
     _non_persistent_buffers_set = frozenset()
     _state_dict_hooks = {}
     _state_dict_pre_hooks = {}
@@ -43,8 +45,7 @@ class CellState:
         if hasattr(self, name) and name not in self._buffers:
             raise KeyError(f"For 'register_buffer', the attribute '{name}' already exists.")
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"For 'register_buffer', 'tensor' must be Tensor or None, "
-                            f"but got {type(tensor).__name__}.")
+            raise TypeError(f"For 'register_buffer', 'tensor' must be Tensor or None, but got {type(tensor).__name__}.")
         self._buffers[name] = tensor
         transient = set(self._non_persistent_buffers_set)
         (transient.discard if persistent else transient.add)(name)
@@ -143,8 +144,7 @@ class CellState:
             keep_vars = args[2] if len(args) > 2 and not keep_vars else keep_vars
         for name, value, kind in (("prefix", prefix, str), ("keep_vars", keep_vars, bool)):
             if not isinstance(value, kind):
-                raise TypeError(f"For 'state_dict', '{name}' must be {kind.__name__}, "
-                                f"but got {type(value).__name__}.")
+                raise TypeError(f"For 'state_dict', '{name}' must be {kind.__name__}, but got {type(value).__name__}.")
         if destination is None:
             destination = _StateDict()
             destination._metadata = OrderedDict()
@@ -169,15 +169,17 @@ class CellState:
         if not isinstance(value, Tensor):
             errors.append(f"'{key}' must be a Tensor, but got {type(value).__name__}.")
         elif tuple(value.shape) != tuple(target.shape):
-            errors.append(f"'{key}' has shape {tuple(value.shape)}, the shape in this network is "
-                          f"{tuple(target.shape)}.")
+            errors.append(
+                f"'{key}' has shape {tuple(value.shape)}, the shape in this network is {tuple(target.shape)}."
+            )
         elif isinstance(target, Parameter):
             target.set_data(value)
         else:
             target.assign_value(value if value.dtype == target.dtype else value.astype(target.dtype))
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-                              error_msgs):
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
         for hook in self._load_state_dict_pre_hooks.values():
             hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         local = self._local_state()
@@ -197,9 +199,10 @@ class CellState:
         if strict:
             for key in state_dict:
                 if key.startswith(prefix) and key != extra:
-                    head, _, tail = key[len(prefix):].partition(".")
-                    if (tail and head not in self._cells and head + "." + tail not in local) or \
-                            (not tail and head not in local):
+                    head, _, tail = key[len(prefix) :].partition(".")
+                    if (tail and head not in self._cells and head + "." + tail not in local) or (
+                        not tail and head not in local
+                    ):
                         unexpected_keys.append(key)
 
     def load_state_dict(self, state_dict, strict=True):
@@ -217,15 +220,17 @@ class CellState:
             RuntimeError: a shape differs or, with `strict`, keys are missing or unexpected.
         """
         if not hasattr(state_dict, "keys") or not hasattr(state_dict, "__getitem__"):
-            raise TypeError(f"For 'load_state_dict', 'state_dict' must be dict-like, "
-                            f"but got {type(state_dict).__name__}.")
+            raise TypeError(
+                f"For 'load_state_dict', 'state_dict' must be dict-like, but got {type(state_dict).__name__}."
+            )
         metadata = getattr(state_dict, "_metadata", {})
         state_dict = OrderedDict(state_dict)  # pre-hooks may change it
         missing, unexpected, errors = [], [], []
 
         def load(cell, entries, prefix):
-            cell._load_from_state_dict(entries, prefix, metadata.get(prefix[:-1], {}), True, missing, unexpected,
-                                       errors)
+            cell._load_from_state_dict(
+                entries, prefix, metadata.get(prefix[:-1], {}), True, missing, unexpected, errors
+            )
             for name, child in cell._cells.items():
                 if child is not None:
                     path = f"{prefix}{name}."
@@ -241,6 +246,7 @@ class CellState:
         if strict and unexpected:
             errors.insert(0, f"Unexpected key(s) in state_dict: {', '.join(unexpected)}.")
         if errors:
-            raise RuntimeError(f"For 'load_state_dict', error(s) in loading into {self.cls_name}:\n\t"
-                               + "\n\t".join(errors))
+            raise RuntimeError(
+                f"For 'load_state_dict', error(s) in loading into {self.cls_name}:\n\t" + "\n\t".join(errors)
+            )
         return _IncompatibleKeys(missing, unexpected)

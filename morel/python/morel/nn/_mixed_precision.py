@@ -1,4 +1,5 @@
 """How `Cell.to_float` runs a cell in another floating dtype."""
+
 from morel._core import Tensor
 
 
@@ -25,12 +26,19 @@ def run_in_dtype(cell, dtype, run, core, args, kwargs):
         finally:
             autocast(before)
     from morel.ops import cast
+
     args = tuple(_cast_float(arg, dtype, cast) for arg in args)
     kwargs = {name: _cast_float(arg, dtype, cast) for name, arg in kwargs.items()}
     attributes = cell.__dict__
-    originals = {name: param for name, param in cell._params.items()
-                 if param is not None and param.requires_grad and attributes.get(name) is param
-                 and param.dtype.is_floating_point and param.dtype != dtype}
+    originals = {
+        name: param
+        for name, param in cell._params.items()
+        if param is not None
+        and param.requires_grad
+        and attributes.get(name) is param
+        and param.dtype.is_floating_point
+        and param.dtype != dtype
+    }
     try:
         for name, param in originals.items():
             attributes[name] = cast(param, dtype)

@@ -2,6 +2,7 @@
 
 Padding is given as (before, after) for each spatial axis, first axis first.
 """
+
 from morel import ops
 from morel.api import make_operator
 
@@ -32,7 +33,7 @@ def conv_transpose2d(x, weight, bias, stride, sides, extra, groups, dilation):
 def _depth_slices(x, kernel, stride, dilation, count):
     """[N, C, D, H, W] -> `kernel` tensors [N, C, count, H, W]: the planes that each kernel element sees."""
     last = (count - 1) * stride + 1
-    return [x[:, :, place * dilation:place * dilation + last:stride] for place in range(kernel)]
+    return [x[:, :, place * dilation : place * dilation + last : stride] for place in range(kernel)]
 
 
 def conv3d(x, weight, bias, stride, sides, dilation, groups):
@@ -67,7 +68,7 @@ def _spread_depth(x, stride, before, after):
     batch, channels, depth, height, width = x.shape
     if stride > 1:
         x = ops.pad(x.expand_dims(3), [0, 0, 0, 0, 0, stride - 1])
-        x = x.reshape((batch, channels, depth * stride, height, width))[:, :, :(depth - 1) * stride + 1]
+        x = x.reshape((batch, channels, depth * stride, height, width))[:, :, : (depth - 1) * stride + 1]
     return ops.pad(x, [0, 0, 0, 0, before, after]) if before or after else x
 
 
@@ -79,13 +80,14 @@ def conv_transpose3d(x, weight, bias, stride, sides, extra, groups, dilation):
     full = (depth - 1) * stride[0] + dilation[0] * (kernel - 1) + 1
     total = None
     for place in range(kernel):
-        part = conv_transpose2d(planes, weight[:, :, place], None, stride[1:], sides[1:], extra[1:], groups,
-                                dilation[1:])
+        part = conv_transpose2d(
+            planes, weight[:, :, place], None, stride[1:], sides[1:], extra[1:], groups, dilation[1:]
+        )
         part = part.reshape((batch, depth, *part.shape[1:])).permute((0, 2, 1, 3, 4))
         before = place * dilation[0]
         part = _spread_depth(part, stride[0], before, full - before - (depth - 1) * stride[0] - 1 + extra[0])
         total = part if total is None else total + part
-    total = total[:, :, sides[0][0]:total.shape[2] - sides[0][1]]
+    total = total[:, :, sides[0][0] : total.shape[2] - sides[0][1]]
     return total if bias is None else total + bias.reshape((1, -1, 1, 1, 1))
 
 
@@ -105,19 +107,32 @@ def _pool_planes(pool, x):
 
 def max_pool3d(x, kernel, stride, sides, dilation, ceil_mode):
     """The maximum is separable: planes first, then depth."""
-    x = _pool_planes(lambda y: ops.max_pool2d(y, kernel[1:], stride[1:], (*sides[1], *sides[2]), dilation[1:], False,
-                                              ceil_mode), x)
-    return _pool_depth(lambda y: ops.max_pool2d(y, (kernel[0], 1), (stride[0], 1), (*sides[0], 0, 0), (dilation[0], 1),
-                                                False, ceil_mode), x)
+    x = _pool_planes(
+        lambda y: ops.max_pool2d(y, kernel[1:], stride[1:], (*sides[1], *sides[2]), dilation[1:], False, ceil_mode), x
+    )
+    return _pool_depth(
+        lambda y: ops.max_pool2d(
+            y, (kernel[0], 1), (stride[0], 1), (*sides[0], 0, 0), (dilation[0], 1), False, ceil_mode
+        ),
+        x,
+    )
 
 
 def avg_pool3d(x, kernel, stride, sides, ceil_mode, count_include_pad, divisor):
     """So is the mean: the number of elements that count is a product over the axes."""
     planes, depth = (1, 1) if divisor else (0, 0)
-    x = _pool_planes(lambda y: ops.avg_pool2d(y, kernel[1:], stride[1:], (*sides[1], *sides[2]), ceil_mode,
-                                              count_include_pad, planes), x)
-    x = _pool_depth(lambda y: ops.avg_pool2d(y, (kernel[0], 1), (stride[0], 1), (*sides[0], 0, 0), ceil_mode,
-                                             count_include_pad, depth), x)
+    x = _pool_planes(
+        lambda y: ops.avg_pool2d(
+            y, kernel[1:], stride[1:], (*sides[1], *sides[2]), ceil_mode, count_include_pad, planes
+        ),
+        x,
+    )
+    x = _pool_depth(
+        lambda y: ops.avg_pool2d(
+            y, (kernel[0], 1), (stride[0], 1), (*sides[0], 0, 0), ceil_mode, count_include_pad, depth
+        ),
+        x,
+    )
     return x / float(divisor) if divisor else x
 
 
@@ -154,8 +169,9 @@ def adaptive_pool(x, rank, output_size, reduce, cls):
         if count == size:
             continue
         if size % count == 0:
-            x = reduce(x.reshape((*x.shape[:axis], count, size // count, *x.shape[axis + 1:])), axis + 1)
+            x = reduce(x.reshape((*x.shape[:axis], count, size // count, *x.shape[axis + 1 :])), axis + 1)
         else:
-            x = ops.stack([reduce(ops.narrow(x, axis, low, high - low), axis)
-                           for low, high in _segments(size, count)], axis)
+            x = ops.stack(
+                [reduce(ops.narrow(x, axis, low, high - low), axis) for low, high in _segments(size, count)], axis
+            )
     return x

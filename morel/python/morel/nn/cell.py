@@ -1,4 +1,5 @@
 """Cell: the base class of layers, networks, losses and optimizers."""
+
 from collections import OrderedDict
 from weakref import ref
 
@@ -15,6 +16,7 @@ class _Members(dict):
 
     The cell is held weakly: a cycle would keep its memory until the garbage collector runs.
     """
+
     __slots__ = ("_owner",)
 
     def __init__(self, owner, entries=()):
@@ -67,6 +69,7 @@ class _Members(dict):
 
     def __deepcopy__(self, memo):
         from copy import deepcopy
+
         return {name: deepcopy(value, memo) for name, value in self.items()}
 
 
@@ -100,6 +103,7 @@ class Cell(CellHooks, CellState):
         >>> [p.name for p in Net().trainable_params()]
         ['hidden.weight', 'hidden.bias']
     """
+
     # Defaults that most cells never change stay on the class; this keeps instances small and creation quick.
     training = False
     requires_grad = False
@@ -181,8 +185,10 @@ class Cell(CellHooks, CellState):
     def _call_inner(self, args, kwargs):
         """`construct` with whatever replaces or surrounds it, but without call hooks."""
         from morel import _core
+
         if self.mixed_precision_type is not None:
             from morel.nn._mixed_precision import run_in_dtype
+
             return run_in_dtype(self, self.mixed_precision_type, self._call_recorded, _core, args, kwargs)
         return self._call_recorded(_core, args, kwargs)
 
@@ -198,6 +204,7 @@ class Cell(CellHooks, CellState):
         """Runs `construct` unrecorded; in the backward pass `bprop(*inputs, output, grad_output)` takes its place."""
         if kwargs or self.construct.__defaults__ or self.construct.__kwdefaults__:
             from inspect import signature
+
             bound = signature(self.construct).bind(*args, **kwargs)
             bound.apply_defaults()
             args = bound.args
@@ -208,8 +215,10 @@ class Cell(CellHooks, CellState):
             result = self.bprop(*args, output, gradients[0] if single else gradients)
             result = result if isinstance(result, tuple) else (result,)
             if len(result) != len(args):
-                raise TypeError(f"For '{self.cls_name}', 'bprop' must return {len(args)} gradients, one for each "
-                                f"input, but returned {len(result)}.")
+                raise TypeError(
+                    f"For '{self.cls_name}', 'bprop' must return {len(args)} gradients, one for each "
+                    f"input, but returned {len(result)}."
+                )
             return result
 
         linked = core.custom_backward(self.cls_name, list(args), [output] if single else list(output), backward)
@@ -220,8 +229,9 @@ class Cell(CellHooks, CellState):
     def __getattr__(self, name):
         # Only reached when the attribute does not exist.
         if name in _REGISTRIES:
-            raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}': please call "
-                                 f"super().__init__() first.")
+            raise AttributeError(
+                f"The '{type(self).__name__}' object has no attribute '{name}': please call super().__init__() first."
+            )
         raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}'.")
 
     def __setattr__(self, name, value):
@@ -272,8 +282,10 @@ class Cell(CellHooks, CellState):
                 item.name = f"Parameter${self._parameter_id}"
                 self.__dict__["_parameter_id"] = self._parameter_id + 1
             if item.name in names:
-                raise ValueError(f"For '{type(self).__name__}', the parameter name '{item.name}' already exists in "
-                                 f"'{name}'. Please set a unique name for the parameter.")
+                raise ValueError(
+                    f"For '{type(self).__name__}', the parameter name '{item.name}' already exists in "
+                    f"'{name}'. Please set a unique name for the parameter."
+                )
             names.add(item.name)
             # Registered, but no attribute of its own: the names of other cells' parameters (an optimizer holds them)
             # must not hide or block attributes of this cell.
@@ -285,8 +297,10 @@ class Cell(CellHooks, CellState):
         listed = self.__dict__.setdefault("_listed_names", {})
         for item in values:
             if listed.setdefault(item.name, item) is not item:
-                raise ValueError(f"For '{type(self).__name__}', the parameter name '{item.name}' already exists. "
-                                 f"Please set a unique name for the parameter.")
+                raise ValueError(
+                    f"For '{type(self).__name__}', the parameter name '{item.name}' already exists. "
+                    f"Please set a unique name for the parameter."
+                )
 
     def _set_registered(self, name, value, registry):
         """Assigns something that is no Parameter or Cell to the name of a parameter, child or buffer."""
@@ -302,8 +316,10 @@ class Cell(CellHooks, CellState):
         else:
             what = {"_params": "Parameter", "_cells": "Sub cell", "_buffers": "Buffer"}
             kind = next(what[r] for r in _REGISTRIES if self.__dict__[r] is registry)
-            raise TypeError(f"For '{type(self).__name__}', {kind} '{name}' already exists, can not assign "
-                            f"{type(value).__name__} to it.")
+            raise TypeError(
+                f"For '{type(self).__name__}', {kind} '{name}' already exists, can not assign "
+                f"{type(value).__name__} to it."
+            )
 
     def insert_param_to_cell(self, param_name, param, check_name_contain_dot=True):
         """Registers a parameter (or ``None``) under `param_name`.
@@ -321,8 +337,10 @@ class Cell(CellHooks, CellState):
         if param_name not in self._params and hasattr(self, param_name):
             raise KeyError(f"For 'insert_param_to_cell', the name '{param_name}' already exists in the cell.")
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"For 'insert_param_to_cell', the argument 'param' must be 'Parameter' if not None, "
-                            f"but got {type(param)}.")
+            raise TypeError(
+                f"For 'insert_param_to_cell', the argument 'param' must be 'Parameter' if not None, "
+                f"but got {type(param)}."
+            )
         if param is not None and _is_parameter_generated(param.name):
             param.name = param_name
         self._params[param_name] = param
@@ -335,16 +353,21 @@ class Cell(CellHooks, CellState):
             TypeError: the name is not a str or `child_cell` not a Cell.
         """
         if not isinstance(child_name, str):
-            raise TypeError(f"For 'insert_child_to_cell', the type of parameter 'child_name' must be str, "
-                            f"but got {type(child_name)}.")
+            raise TypeError(
+                f"For 'insert_child_to_cell', the type of parameter 'child_name' must be str, "
+                f"but got {type(child_name)}."
+            )
         if not child_name or "." in child_name:
-            raise KeyError("For 'insert_child_to_cell', the parameter 'child_name' can not be None and can not "
-                           "contain '.'.")
+            raise KeyError(
+                "For 'insert_child_to_cell', the parameter 'child_name' can not be None and can not contain '.'."
+            )
         if child_name not in self._cells and hasattr(self, child_name):
             raise KeyError(f"For 'insert_child_to_cell', the name '{child_name}' already exists in the cell.")
         if child_cell is not None and not isinstance(child_cell, Cell):
-            raise TypeError(f"For 'insert_child_to_cell', the argument 'child_cell' must be 'Cell' if not None, "
-                            f"but got type {type(child_cell)}.")
+            raise TypeError(
+                f"For 'insert_child_to_cell', the argument 'child_cell' must be 'Cell' if not None, "
+                f"but got type {type(child_cell)}."
+            )
         self._cells[child_name] = child_cell
 
     # ---- walking the tree ------------------------------------------------------------------------------------------
@@ -432,8 +455,10 @@ class Cell(CellHooks, CellState):
         names = set()
         for path, param in self.parameters_and_names():
             if param.name in names:
-                raise ValueError(f"For '{self.cls_name}', the parameter '{path}' has the name '{param.name}', which "
-                                 f"already exists. Please set a unique name for the parameter.")
+                raise ValueError(
+                    f"For '{self.cls_name}', the parameter '{path}' has the name '{param.name}', which "
+                    f"already exists. Please set a unique name for the parameter."
+                )
             names.add(param.name)
 
     def check_names_and_refresh_name(self):
@@ -462,6 +487,7 @@ class Cell(CellHooks, CellState):
         for flag, dtype_name in (("fp16", "float16"), ("fp32", "float32"), ("bf16", "bfloat16")):
             if flags.get(flag):
                 from morel.common import dtype as mstype
+
                 self.__dict__["mixed_precision_type"] = getattr(mstype, dtype_name)
                 self.__dict__["_direct"] = False
         return self
@@ -497,10 +523,13 @@ class Cell(CellHooks, CellState):
             ValueError: another dtype.
         """
         from morel.common import dtype as mstype
+
         flags = {"fp16": mstype.float16, "fp32": mstype.float32, "bf16": mstype.bfloat16}
         if dst_type not in flags.values():
-            raise ValueError(f"For 'to_float', the argument 'dst_type' must be mstype.float32, mstype.float16 or "
-                             f"mstype.bfloat16, but got type: {type(dst_type)} and value: {dst_type}.")
+            raise ValueError(
+                f"For 'to_float', the argument 'dst_type' must be mstype.float32, mstype.float16 or "
+                f"mstype.bfloat16, but got type: {type(dst_type)} and value: {dst_type}."
+            )
         return self.add_flags_recursive(**{flag: dtype == dst_type for flag, dtype in flags.items()})
 
     def set_boost(self, boost_type):

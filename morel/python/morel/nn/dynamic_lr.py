@@ -1,10 +1,18 @@
 """Learning rates as lists, one number per step."""
+
 import math
 
 from morel.nn import _check
 
-__all__ = ["exponential_decay_lr", "natural_exp_decay_lr", "inverse_decay_lr", "cosine_decay_lr",
-           "polynomial_decay_lr", "piecewise_constant_lr", "warmup_lr"]
+__all__ = [
+    "exponential_decay_lr",
+    "natural_exp_decay_lr",
+    "inverse_decay_lr",
+    "cosine_decay_lr",
+    "polynomial_decay_lr",
+    "piecewise_constant_lr",
+    "warmup_lr",
+]
 
 
 def _rate(value, name, cls, low=0, bounds="(]"):
@@ -41,8 +49,10 @@ def piecewise_constant_lr(milestone, learning_rates):
     _check.check_type(milestone, (tuple, list), "milestone", cls)
     _check.check_type(learning_rates, (tuple, list), "learning_rates", cls)
     if len(milestone) != len(learning_rates):
-        raise ValueError(f"For '{cls}', 'milestone' and 'learning_rates' must have the same length, but got "
-                         f"{len(milestone)} and {len(learning_rates)}.")
+        raise ValueError(
+            f"For '{cls}', 'milestone' and 'learning_rates' must have the same length, but got "
+            f"{len(milestone)} and {len(learning_rates)}."
+        )
     rates, last = [], 0
     for step, rate in zip(milestone, learning_rates):
         _check.check_positive_int(step, "milestone item", cls)
@@ -77,32 +87,38 @@ def exponential_decay_lr(learning_rate, decay_rate, total_step, step_per_epoch, 
     Returns:
         list[float].
     """
+
     def formula(epoch):
         power = epoch // decay_epoch if is_stair else epoch / decay_epoch
-        return learning_rate * decay_rate ** power
+        return learning_rate * decay_rate**power
 
-    return _decayed("exponential_decay_lr", learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch,
-                    is_stair, formula)
+    return _decayed(
+        "exponential_decay_lr", learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair, formula
+    )
 
 
 def natural_exp_decay_lr(learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair=False):
     """learning_rate * exp(-decay_rate * epoch) for every step; arguments as `exponential_decay_lr`."""
+
     def formula(epoch):
         shown = epoch // decay_epoch * decay_epoch if is_stair else epoch
         return learning_rate * math.exp(-decay_rate * shown)
 
-    return _decayed("natural_exp_decay_lr", learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch,
-                    is_stair, formula)
+    return _decayed(
+        "natural_exp_decay_lr", learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair, formula
+    )
 
 
 def inverse_decay_lr(learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair=False):
     """learning_rate / (1 + decay_rate * epoch / decay_epoch) for every step; arguments as `exponential_decay_lr`."""
+
     def formula(epoch):
         progress = epoch // decay_epoch if is_stair else epoch / decay_epoch
         return learning_rate / (1 + decay_rate * progress)
 
-    return _decayed("inverse_decay_lr", learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair,
-                    formula)
+    return _decayed(
+        "inverse_decay_lr", learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair, formula
+    )
 
 
 def cosine_decay_lr(min_lr, max_lr, total_step, step_per_epoch, decay_epoch):
@@ -123,15 +139,20 @@ def cosine_decay_lr(min_lr, max_lr, total_step, step_per_epoch, decay_epoch):
     _rate(max_lr, "max_lr", cls)
     _check_steps(cls, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch)
     if min_lr >= max_lr:
-        raise ValueError(f"For '{cls}', the 'max_lr' must be greater than the 'min_lr', but got 'max_lr' value: "
-                         f"{max_lr}, 'min_lr' value: {min_lr}.")
+        raise ValueError(
+            f"For '{cls}', the 'max_lr' must be greater than the 'min_lr', but got 'max_lr' value: "
+            f"{max_lr}, 'min_lr' value: {min_lr}."
+        )
     half = 0.5 * (max_lr - min_lr)
-    return [min_lr + half * (1 + math.cos(math.pi * min(step // step_per_epoch, decay_epoch) / decay_epoch))
-            for step in range(total_step)]
+    return [
+        min_lr + half * (1 + math.cos(math.pi * min(step // step_per_epoch, decay_epoch) / decay_epoch))
+        for step in range(total_step)
+    ]
 
 
-def polynomial_decay_lr(learning_rate, end_learning_rate, total_step, step_per_epoch, decay_epoch, power,
-                        update_decay_epoch=False):
+def polynomial_decay_lr(
+    learning_rate, end_learning_rate, total_step, step_per_epoch, decay_epoch, power, update_decay_epoch=False
+):
     """(learning_rate - end) * (1 - min(epoch, n) / n)^power + end for every step, with n = decay_epoch.
 
     Args:
@@ -158,7 +179,7 @@ def polynomial_decay_lr(learning_rate, end_learning_rate, total_step, step_per_e
         epoch = step // step_per_epoch
         epochs = decay_epoch * max(math.ceil(epoch / decay_epoch), 1) if update_decay_epoch else decay_epoch
         left = 1 - min(epoch, epochs) / epochs
-        rates.append((learning_rate - end_learning_rate) * left ** power + end_learning_rate)
+        rates.append((learning_rate - end_learning_rate) * left**power + end_learning_rate)
     return rates
 
 

@@ -1,4 +1,5 @@
 """Learning rates as functions of the step: cells that an optimizer calls with its `global_step`."""
+
 import math
 
 from morel import ops
@@ -7,8 +8,15 @@ from morel.common import dtype as mstype
 from morel.nn import _check
 from morel.nn.cell import Cell
 
-__all__ = ["LearningRateSchedule", "ExponentialDecayLR", "NaturalExpDecayLR", "InverseDecayLR", "CosineDecayLR",
-           "PolynomialDecayLR", "WarmUpLR"]
+__all__ = [
+    "LearningRateSchedule",
+    "ExponentialDecayLR",
+    "NaturalExpDecayLR",
+    "InverseDecayLR",
+    "CosineDecayLR",
+    "PolynomialDecayLR",
+    "WarmUpLR",
+]
 
 
 def _number(value, name, cls, low=None, high=None, bounds="[]"):
@@ -123,8 +131,10 @@ class CosineDecayLR(LearningRateSchedule):
         self.max_lr = _number(max_lr, "max_lr", self.cls_name, 0, None, "(]")
         self.decay_steps = _check.check_positive_int(decay_steps, "decay_steps", self.cls_name)
         if min_lr >= max_lr:
-            raise ValueError(f"For '{self.cls_name}', the 'max_lr' must be greater than the 'min_lr', but got 'max_lr' "
-                             f"value: {max_lr}, 'min_lr' value: {min_lr}.")
+            raise ValueError(
+                f"For '{self.cls_name}', the 'max_lr' must be greater than the 'min_lr', but got 'max_lr' "
+                f"value: {max_lr}, 'min_lr' value: {min_lr}."
+            )
 
     def construct(self, global_step):
         progress = ops.minimum(_as_float(global_step), float(self.decay_steps)) * (math.pi / self.decay_steps)
@@ -157,7 +167,7 @@ class PolynomialDecayLR(LearningRateSchedule):
         if self.update_decay_steps:
             steps = steps * ops.maximum(ops.ceil(step / steps), 1.0)
         left = 1.0 - ops.minimum(step, steps) / steps
-        return (self.learning_rate - self.end_learning_rate) * left ** self.power + self.end_learning_rate
+        return (self.learning_rate - self.end_learning_rate) * left**self.power + self.end_learning_rate
 
 
 class WarmUpLR(LearningRateSchedule):

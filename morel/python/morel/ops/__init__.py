@@ -2,6 +2,7 @@
 
 Names come from the tables in morel/api and are made when first used.
 """
+
 from morel import _core
 from morel.api import NameTable, load_table
 
@@ -19,6 +20,7 @@ def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     import importlib
+
     if name in _SUBMODULES:
         try:
             return importlib.import_module(f"morel.ops.{name}")
@@ -38,5 +40,5 @@ def __getattr__(name):
 
 def __dir__():
     from morel.ops import primitive
-    return sorted({*globals(), *_written, *_functions.rows, *primitive.names()})
 
+    return sorted({*globals(), *_written, *_functions.rows, *primitive.names()})

@@ -1,4 +1,5 @@
 """Gradients of functions and cells: grad, value_and_grad, GradOperation, stop_gradient."""
+
 from morel import _core
 from morel.api import make_operator
 
@@ -29,7 +30,9 @@ def _weights(weights, name):
         return (weights,), True
     if isinstance(weights, (tuple, list)) or hasattr(weights, "__iter__"):
         return tuple(weights), False
-    raise TypeError(f"For '{name}', 'weights' must be a Parameter, ParameterTuple or list of Parameters, but got {type(weights).__name__}.")
+    raise TypeError(
+        f"For '{name}', 'weights' must be a Parameter, ParameterTuple or list of Parameters, but got {type(weights).__name__}."
+    )
 
 
 def _result(by_position, by_weight, single_position, weights, single_weight, with_ids=None):
@@ -75,8 +78,9 @@ def value_and_grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=
 
     def value_and_gradients(*args, **kwargs):
         output, by_position, by_weight = core(fn, position_list, parameters, has_aux, args, kwargs)
-        return output, _result(by_position, by_weight, single_position, parameters, single_weight,
-                               positions if return_ids else None)
+        return output, _result(
+            by_position, by_weight, single_position, parameters, single_weight, positions if return_ids else None
+        )
 
     return value_and_gradients
 
@@ -115,7 +119,9 @@ class GradOperation:
     def __call__(self, fn, weights=None):
         if self.get_by_list and weights is None:
             if not hasattr(fn, "trainable_params"):
-                raise TypeError("For 'GradOperation' with get_by_list=True, give the weights, or a Cell as the function.")
+                raise TypeError(
+                    "For 'GradOperation' with get_by_list=True, give the weights, or a Cell as the function."
+                )
             weights = fn.trainable_params()
         parameters, single_weight = _weights(weights if self.get_by_list else None, "GradOperation")
 
@@ -126,8 +132,11 @@ class GradOperation:
                     sens = kwargs.pop("sens")
                 else:
                     *args, sens = args
-            inputs = [idx for idx, arg in enumerate(args) if isinstance(arg, _core.Tensor)
-                      and (arg.dtype.is_floating_point or arg.dtype.is_complex)]
+            inputs = [
+                idx
+                for idx, arg in enumerate(args)
+                if isinstance(arg, _core.Tensor) and (arg.dtype.is_floating_point or arg.dtype.is_complex)
+            ]
             if not self.get_all:
                 inputs = [] if self.get_by_list else inputs[:1]
             if not isinstance(sens, (_core.Tensor, tuple, list, type(None))):

@@ -1,4 +1,5 @@
 """Primitive classes: an operator whose attributes are given first and whose inputs are given at the call."""
+
 from morel import _core
 from morel.api import load_table, make_operator
 
@@ -82,7 +83,11 @@ def _make_class(name, spec):
     def __call__(self, *inputs):
         return operation(*inputs, **self._given)
 
-    return type(name, (Primitive,), {"__init__": __init__, "__call__": __call__, "__doc__": operation.__doc__, "__module__": "morel.ops"})
+    return type(
+        name,
+        (Primitive,),
+        {"__init__": __init__, "__call__": __call__, "__doc__": operation.__doc__, "__module__": "morel.ops"},
+    )
 
 
 def find(name):

@@ -1,4 +1,5 @@
 """python -m morel.tools.op NAME: everything that is known about one operator. Without a name: all of them, by family."""
+
 import sys
 
 from morel import _core
@@ -27,7 +28,9 @@ def describe(name):
         f"    {facts['doc']}",
         "",
         f"defined    {facts['file']}:{facts['line']} (family {facts['family']}, version {facts['version']})",
-        f"computed   {facts['kind']}" + (", in place" if facts["in_place"] else "") + (", random" if facts["random"] else ""),
+        f"computed   {facts['kind']}"
+        + (", in place" if facts["in_place"] else "")
+        + (", random" if facts["random"] else ""),
         f"gradient   {facts['grad']}",
         f"dtypes     {', '.join(str(dtype) for dtype in facts['dtypes'])}",
         f"public     {', '.join(public) or 'no: internal'}",
@@ -38,7 +41,9 @@ def describe(name):
         lines.append(f"onnx       {facts['onnx']}")
     loops = [entry for entry in _core.loop_names() if entry.startswith(name + ".")]
     if loops:
-        lines.append(f"loops      {len(loops)} compiled ahead of time: {', '.join(loops[:6])}{', ...' if len(loops) > 6 else ''}")
+        lines.append(
+            f"loops      {len(loops)} compiled ahead of time: {', '.join(loops[:6])}{', ...' if len(loops) > 6 else ''}"
+        )
     return "\n".join(lines)
 
 
@@ -55,8 +60,12 @@ def main(arguments):
         text = describe(name)
         if text is None:
             import difflib
+
             close = difflib.get_close_matches(name, _core.operator_names())
-            print(f"there is no operator '{name}'" + (f"; did you mean {', '.join(close)}?" if close else ""), file=sys.stderr)
+            print(
+                f"there is no operator '{name}'" + (f"; did you mean {', '.join(close)}?" if close else ""),
+                file=sys.stderr,
+            )
             return 1
         print(text)
     return 0

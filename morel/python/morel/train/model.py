@@ -389,8 +389,10 @@ class Model:
             backend (str, optional): only ``None``; ``"lite"`` is not supported.
             config: kept for scripts.
         """
-        if backend is not None:
-            raise NotImplementedError(f"For 'Model.predict', backend '{backend}' is not supported; leave it None.")
+        if backend not in (None, "lite"):
+            raise ValueError(f"For Model.predict, the 'backend' should be None or 'lite', but got {backend}.")
+        if backend == "lite":
+            raise NotImplementedError("For Model.predict, backend 'lite' is not supported yet; leave it None.")
         self._predict_network.set_train(False)
         return self._predict_network(*predict_data)
 

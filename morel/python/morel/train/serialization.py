@@ -67,6 +67,17 @@ def _value(value, name):
     return None
 
 
+def _items_of_dict(save_obj):
+    for name, data in save_obj.items():
+        value = _value(data, name)
+        if value is None or not isinstance(name, str):
+            raise TypeError(
+                f"For save_checkpoint, the entries of a dict must be str: Parameter, Tensor, number or string, but got "
+                f"{type(name)}: {type(data)}."
+            )
+        yield name, value
+
+
 def _items_of_list(save_obj):
     for item in save_obj:
         if isinstance(item, dict):
@@ -83,12 +94,12 @@ def _items_of_list(save_obj):
                 f"For save_checkpoint, when save_obj is made up by list of Parameter,the param should be "
                 f"parameter, but got {type(item)}"
             )
-        value = _value(data, name)
-        if value is None:
+        if not isinstance(name, str) or not isinstance(data, (Tensor, str)):
             raise TypeError(
-                f"For save_checkpoint, '{name}' must be a Parameter, Tensor, number or string, but got {type(data)}."
+                f"For save_checkpoint, 'name' must be str and 'data' a Parameter, Tensor or string, but got {type(name)} "
+                f"and {type(data)}."
             )
-        yield name, value
+        yield name, data
 
 
 def _items(save_obj):
@@ -101,7 +112,7 @@ def _items(save_obj):
                 param.init_data()
         return [(param.name, param) for param in save_obj.parameters_dict().values()]
     if isinstance(save_obj, dict):
-        return list(_items_of_list([{"name": name, "data": data} for name, data in save_obj.items()]))
+        return list(_items_of_dict(save_obj))
     if isinstance(save_obj, list):
         return list(_items_of_list(save_obj))
     raise TypeError(

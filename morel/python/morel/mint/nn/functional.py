@@ -2,6 +2,7 @@
 
 A row gives the operator and how its parameters differ (see morel/api); what needs more than that is a function below.
 """
+
 from morel import ops
 from morel.api import load_table, make_operator
 
@@ -17,9 +18,26 @@ _ROWS = {
     "softsign": "softsign(input: x)",
 }
 # Operators with the same name and parameters.
-_SAME = ("cosine_embedding_loss", "cross_entropy", "embedding", "group_norm", "hardshrink", "hardsigmoid", "hardswish",
-         "l1_loss", "layer_norm", "mse_loss", "normalize", "prelu", "scaled_dot_product_attention", "sigmoid",
-         "soft_margin_loss", "softplus", "softshrink", "tanh")
+_SAME = (
+    "cosine_embedding_loss",
+    "cross_entropy",
+    "embedding",
+    "group_norm",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "l1_loss",
+    "layer_norm",
+    "mse_loss",
+    "normalize",
+    "prelu",
+    "scaled_dot_product_attention",
+    "sigmoid",
+    "soft_margin_loss",
+    "softplus",
+    "softshrink",
+    "tanh",
+)
 _table = None
 
 
@@ -131,6 +149,7 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     if not training or p == 0:
         return input
     from morel.nn.layer.basic import _drop_channels
+
     return _result(input, _drop_channels(input, float(p), (3, 4), "dropout2d"), inplace)
 
 
@@ -142,6 +161,7 @@ def flatten(input, start_dim=0, end_dim=-1):
 def one_hot(tensor, num_classes=-1):
     """Integers as rows of zeros with a one; ``-1``: as many classes as the largest integer needs."""
     from morel.common import dtype as mstype
+
     count = int(tensor.max().item()) + 1 if num_classes == -1 else num_classes
     return ops.one_hot(tensor, count, 1, 0, -1).astype(mstype.int64)
 
@@ -154,29 +174,54 @@ def pad(input, pad, mode="constant", value=None):
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """3-D convolution of [N, C, D, H, W] or [C, D, H, W]."""
     from morel.nn import _check, _window
-    stride, padding, dilation = (_check.int_tuple(value, 3, name, "conv3d", least) for value, name, least in (
-        (stride, "stride", 1), (padding, "padding", 0), (dilation, "dilation", 1)))
+
+    stride, padding, dilation = (
+        _check.int_tuple(value, 3, name, "conv3d", least)
+        for value, name, least in ((stride, "stride", 1), (padding, "padding", 0), (dilation, "dilation", 1))
+    )
     single = input.ndim == 4
-    output = _window.conv3d(input.expand_dims(0) if single else input, weight, bias, stride,
-                            [(side, side) for side in padding], dilation, groups)
+    output = _window.conv3d(
+        input.expand_dims(0) if single else input,
+        weight,
+        bias,
+        stride,
+        [(side, side) for side in padding],
+        dilation,
+        groups,
+    )
     return output.squeeze(0) if single else output
 
 
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """Transpose of a 2-D convolution."""
     from morel.nn import _check, _window
+
     stride, padding, extra, dilation = (
-        _check.int_tuple(value, 2, name, "conv_transpose2d", least) for value, name, least in (
-            (stride, "stride", 1), (padding, "padding", 0), (output_padding, "output_padding", 0),
-            (dilation, "dilation", 1)))
+        _check.int_tuple(value, 2, name, "conv_transpose2d", least)
+        for value, name, least in (
+            (stride, "stride", 1),
+            (padding, "padding", 0),
+            (output_padding, "output_padding", 0),
+            (dilation, "dilation", 1),
+        )
+    )
     single = input.ndim == 3
-    output = _window.conv_transpose2d(input.expand_dims(0) if single else input, weight, bias, stride,
-                                      [(side, side) for side in padding], extra, groups, dilation)
+    output = _window.conv_transpose2d(
+        input.expand_dims(0) if single else input,
+        weight,
+        bias,
+        stride,
+        [(side, side) for side in padding],
+        extra,
+        groups,
+        dilation,
+    )
     return output.squeeze(0) if single else output
 
 
 def _layer(name, *args, **kwargs):
     from morel.mint import nn
+
     return getattr(nn, name)(*args, **kwargs)
 
 
@@ -185,8 +230,9 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     return _layer("AvgPool1d", kernel_size, stride, padding, ceil_mode, count_include_pad)(input)
 
 
-def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
-               divisor_override=None):
+def avg_pool3d(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
     """Mean of windows of [N, C, D, H, W]."""
     return _layer("AvgPool3d", kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)(input)
 

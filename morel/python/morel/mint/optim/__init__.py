@@ -1,4 +1,5 @@
 """Optimizers in the interface of ``mint``."""
+
 from morel.mint.optim.adam import Adam, AdamW
 from morel.mint.optim.sgd import SGD
 

@@ -1,4 +1,5 @@
 """Adam and AdamW."""
+
 from morel._core import Tensor
 from morel.common import dtype as mstype
 from morel.common.parameter import Parameter, ParameterTuple
@@ -31,11 +32,13 @@ class Adam(Optimizer):
         >>> net = mint.nn.Linear(2, 1)
         >>> optimizer = mint.optim.Adam(net.trainable_params(), lr=1e-3)
     """
+
     _decoupled = False
     _first_step = 0.0
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, *,
-                 maximize=False):
+    def __init__(
+        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, *, maximize=False
+    ):
         cls = type(self).__name__
         if not isinstance(betas, tuple) or len(betas) != 2:
             raise TypeError(f"For '{cls}', the 'betas' must be a tuple of two floats, but got {betas}.")
@@ -47,8 +50,17 @@ class Adam(Optimizer):
         for name, flag in (("amsgrad", amsgrad), ("maximize", maximize)):
             if not isinstance(flag, bool):
                 raise TypeError(f"For '{cls}', the '{name}' must be bool, but got {type(flag).__name__}.")
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-                                  "amsgrad": amsgrad, "maximize": maximize})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "amsgrad": amsgrad,
+                "maximize": maximize,
+            },
+        )
         self.exp_avg = self.parameters.clone(prefix="exp_avg", init="zeros")
         self.exp_avg_sq = self.parameters.clone(prefix="exp_avg_sq", init="zeros")
         for group in self.param_groups:
@@ -62,9 +74,20 @@ class Adam(Optimizer):
         for group, first, chosen in self._grouped(gradients):
             last = first + len(chosen)
             beta1, beta2 = group["betas"]
-            _update.adam_corrected(group["params"], chosen, self.exp_avg[first:last], self.exp_avg_sq[first:last],
-                                   group.get("max_exp_avg_sq"), float(group["lr"].item()), beta1, beta2, group["eps"],
-                                   group["weight_decay"], step, self._decoupled)
+            _update.adam_corrected(
+                group["params"],
+                chosen,
+                self.exp_avg[first:last],
+                self.exp_avg_sq[first:last],
+                group.get("max_exp_avg_sq"),
+                float(group["lr"].item()),
+                beta1,
+                beta2,
+                group["eps"],
+                group["weight_decay"],
+                step,
+                self._decoupled,
+            )
         return True
 
 
@@ -82,9 +105,11 @@ class AdamW(Adam):
 
     Source: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2017.
     """
+
     _decoupled = True
     _first_step = -1.0
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *,
-                 maximize=False):
+    def __init__(
+        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False
+    ):
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)

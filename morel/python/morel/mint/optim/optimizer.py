@@ -1,4 +1,5 @@
 """The base class of the optimizers whose hyperparameters live in `param_groups`."""
+
 from morel._core import Tensor
 from morel.common import dtype as mstype
 from morel.common.parameter import Parameter, ParameterTuple
@@ -81,14 +82,17 @@ class Optimizer(Cell):
     def _grouped(self, gradients):
         """(group, first index, gradients) for each group; gradients are negated where the group maximises."""
         if len(gradients) != len(self.parameters):
-            raise ValueError(f"For '{self.cls_name}', there must be {len(self.parameters)} gradients, one for each "
-                             f"parameter, but got {len(gradients)}.")
+            raise ValueError(
+                f"For '{self.cls_name}', there must be {len(self.parameters)} gradients, one for each "
+                f"parameter, but got {len(gradients)}."
+            )
         for group, first, last in zip(self.param_groups, self.group_start_id, self.group_start_id[1:]):
             chosen = gradients[first:last]
             yield group, first, tuple(-gradient for gradient in chosen) if group.get("maximize") else tuple(chosen)
 
     def construct(self, gradients):
         from morel import _core
+
         return _core.without_grad(self._step, gradients)
 
     def _step(self, gradients):

@@ -1,4 +1,5 @@
 """Stochastic gradient descent."""
+
 from morel._core import Tensor
 from morel.common import dtype as mstype
 from morel.common.parameter import Parameter
@@ -28,18 +29,37 @@ class SGD(Optimizer):
         if momentum < 0.0:
             raise ValueError(f"For 'SGD', the 'momentum' must be >= 0, but got {momentum}.")
         if nesterov and (momentum <= 0.0 or dampening != 0.0):
-            raise ValueError(f"For 'SGD', if 'nesterov' is true, 'momentum' must be > 0.0 and 'dampening' must equal "
-                             f"to 0.0, but got 'momentum' {momentum}, 'dampening' {dampening}.")
-        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay,
-                                  "dampening": dampening, "nesterov": nesterov, "maximize": maximize})
+            raise ValueError(
+                f"For 'SGD', if 'nesterov' is true, 'momentum' must be > 0.0 and 'dampening' must equal "
+                f"to 0.0, but got 'momentum' {momentum}, 'dampening' {dampening}."
+            )
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "weight_decay": weight_decay,
+                "dampening": dampening,
+                "nesterov": nesterov,
+                "maximize": maximize,
+            },
+        )
         self.momentum_buf = self.parameters.clone(prefix="momentum_buf", init="zeros")
         self.step_t = Parameter(Tensor(0, mstype.int32), "step_t")
 
     def _step(self, gradients):
         first_step = self.step_t.item() == 0
         for group, first, chosen in self._grouped(gradients):
-            _update.sgd(group["params"], chosen, self.momentum_buf[first:first + len(chosen)],
-                        float(group["lr"].item()), group["momentum"], group["dampening"], group["weight_decay"],
-                        group["nesterov"], first_step)
+            _update.sgd(
+                group["params"],
+                chosen,
+                self.momentum_buf[first : first + len(chosen)],
+                float(group["lr"].item()),
+                group["momentum"],
+                group["dampening"],
+                group["weight_decay"],
+                group["nesterov"],
+                first_step,
+            )
         self.step_t.add_(1)
         return True

@@ -1,4 +1,5 @@
 """Activation layers. Each is a thin cell around the operator of the same name."""
+
 from morel import ops
 from morel._core import Tensor
 from morel.common import _random
@@ -8,17 +9,50 @@ from morel.common.parameter import Parameter
 from morel.nn import _check
 from morel.nn.cell import Cell
 
-__all__ = ["Softmin", "Softmax", "SoftmaxExt", "Softmax2d", "LogSoftmax", "LogSoftmaxExt", "ReLU", "ReLU6", "RReLU",
-           "SeLU", "SiLU", "Tanh", "Tanhshrink", "Hardtanh", "GELU", "FastGelu", "Sigmoid", "Softsign", "PReLU",
-           "PReLUExt", "get_activation", "LeakyReLU", "HSigmoid", "HSwish", "ELU", "CELU", "LogSigmoid", "LRN",
-           "SoftShrink", "HShrink", "Threshold", "Mish", "GLU"]
+__all__ = [
+    "Softmin",
+    "Softmax",
+    "SoftmaxExt",
+    "Softmax2d",
+    "LogSoftmax",
+    "LogSoftmaxExt",
+    "ReLU",
+    "ReLU6",
+    "RReLU",
+    "SeLU",
+    "SiLU",
+    "Tanh",
+    "Tanhshrink",
+    "Hardtanh",
+    "GELU",
+    "FastGelu",
+    "Sigmoid",
+    "Softsign",
+    "PReLU",
+    "PReLUExt",
+    "get_activation",
+    "LeakyReLU",
+    "HSigmoid",
+    "HSwish",
+    "ELU",
+    "CELU",
+    "LogSigmoid",
+    "LRN",
+    "SoftShrink",
+    "HShrink",
+    "Threshold",
+    "Mish",
+    "GLU",
+]
 
 
 def _check_axis(axis, cls, allow_tuple=False):
     kinds = (int, tuple) if allow_tuple else (int,)
     if isinstance(axis, bool) or not isinstance(axis, kinds):
-        raise TypeError(f"For '{cls}', the 'axis' must be int{' or tuple of int' if allow_tuple else ''}, "
-                        f"but got {type(axis).__name__}.")
+        raise TypeError(
+            f"For '{cls}', the 'axis' must be int{' or tuple of int' if allow_tuple else ''}, "
+            f"but got {type(axis).__name__}."
+        )
     return axis
 
 
@@ -432,8 +466,9 @@ class PReLUExt(Cell):
         super().__init__()
         self.num_parameters = _check.check_positive_int(num_parameters, "num_parameters", self.cls_name)
         self.init = init
-        self.weight = Parameter(initializer(init, num_parameters, mstype.float32 if dtype is None else dtype),
-                                name="weight")
+        self.weight = Parameter(
+            initializer(init, num_parameters, mstype.float32 if dtype is None else dtype), name="weight"
+        )
 
     def construct(self, input):
         return ops.prelu(input, self.weight)
@@ -465,17 +500,38 @@ class LRN(Cell):
         padded = ops.pad(ops.square(input_x), [0, 0, 0, 0, radius, radius])
         total = padded[:, :channels]
         for offset in range(1, 2 * radius + 1):
-            total = total + padded[:, offset:offset + channels]
+            total = total + padded[:, offset : offset + channels]
         return input_x / (total * self.alpha + self.bias) ** self.beta
 
 
 _BY_NAME = {
-    "softmin": Softmin, "softmax": Softmax, "softmax2d": Softmax2d, "logsoftmax": LogSoftmax,
-    "logsoftmaxExt": LogSoftmaxExt, "relu": ReLU, "relu6": ReLU6, "rrelu": RReLU, "silu": SiLU, "tanh": Tanh,
-    "tanhshrink": Tanhshrink, "hardtanh": Hardtanh, "gelu": GELU, "fast_gelu": FastGelu, "elu": ELU,
-    "sigmoid": Sigmoid, "softsign": Softsign, "prelu": PReLU, "preluExt": PReLUExt, "leakyrelu": LeakyReLU,
-    "hswish": HSwish, "hsigmoid": HSigmoid, "logsigmoid": LogSigmoid, "softshrink": SoftShrink, "hshrink": HShrink,
-    "threshold": Threshold, "mish": Mish,
+    "softmin": Softmin,
+    "softmax": Softmax,
+    "softmax2d": Softmax2d,
+    "logsoftmax": LogSoftmax,
+    "logsoftmaxExt": LogSoftmaxExt,
+    "relu": ReLU,
+    "relu6": ReLU6,
+    "rrelu": RReLU,
+    "silu": SiLU,
+    "tanh": Tanh,
+    "tanhshrink": Tanhshrink,
+    "hardtanh": Hardtanh,
+    "gelu": GELU,
+    "fast_gelu": FastGelu,
+    "elu": ELU,
+    "sigmoid": Sigmoid,
+    "softsign": Softsign,
+    "prelu": PReLU,
+    "preluExt": PReLUExt,
+    "leakyrelu": LeakyReLU,
+    "hswish": HSwish,
+    "hsigmoid": HSigmoid,
+    "logsigmoid": LogSigmoid,
+    "softshrink": SoftShrink,
+    "hshrink": HShrink,
+    "threshold": Threshold,
+    "mish": Mish,
 }
 
 

@@ -1,4 +1,5 @@
 """Dense layers, dropout, and small layers that reshape, pad or select."""
+
 import math
 
 from morel import ops
@@ -10,9 +11,30 @@ from morel.nn import _check
 from morel.nn.cell import Cell
 from morel.nn.layer.activation import get_activation
 
-__all__ = ["Dropout", "DropoutExt", "Dropout1d", "Dropout2d", "Dropout2dExt", "Dropout3d", "Flatten", "Unflatten",
-           "Identity", "Dense", "Linear", "BiDense", "Pad", "Upsample", "UpsampleExt", "Norm", "OneHot", "ClipByNorm",
-           "L1Regularizer", "Tril", "Triu", "Roll"]
+__all__ = [
+    "Dropout",
+    "DropoutExt",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout2dExt",
+    "Dropout3d",
+    "Flatten",
+    "Unflatten",
+    "Identity",
+    "Dense",
+    "Linear",
+    "BiDense",
+    "Pad",
+    "Upsample",
+    "UpsampleExt",
+    "Norm",
+    "OneHot",
+    "ClipByNorm",
+    "L1Regularizer",
+    "Tril",
+    "Triu",
+    "Roll",
+]
 
 
 def _check_init_shape(init, shape, name, cls):
@@ -22,6 +44,7 @@ def _check_init_shape(init, shape, name, cls):
 
 def _is_primitive(value):
     from morel.ops.primitive import Primitive
+
     return isinstance(value, Primitive)
 
 
@@ -68,8 +91,16 @@ class Dense(Cell):
         (2, 4)
     """
 
-    def __init__(self, in_channels, out_channels, weight_init=None, bias_init=None, has_bias=True, activation=None,
-                 dtype=mstype.float32):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        weight_init=None,
+        bias_init=None,
+        has_bias=True,
+        activation=None,
+        dtype=mstype.float32,
+    ):
         super().__init__()
         self.in_channels = _check.check_positive_int(in_channels, "in_channels", self.cls_name)
         self.out_channels = _check.check_positive_int(out_channels, "out_channels", self.cls_name)
@@ -78,8 +109,9 @@ class Dense(Cell):
         self.activation = get_activation(activation) if isinstance(activation, str) else activation
         self.activation_flag = self.activation is not None
         if self.activation_flag and not isinstance(self.activation, Cell) and not _is_primitive(self.activation):
-            raise TypeError(f"For 'Dense', the 'activation' must be str or Cell or Primitive, but got "
-                            f"{type(activation).__name__}.")
+            raise TypeError(
+                f"For 'Dense', the 'activation' must be str or Cell or Primitive, but got {type(activation).__name__}."
+            )
 
     def construct(self, x):
         x = ops.dense(x, self.weight, self.bias)
@@ -118,8 +150,15 @@ class Linear(Cell):
         self.in_features = _check.check_positive_int(in_features, "in_features", self.cls_name)
         self.out_features = _check.check_positive_int(out_features, "out_features", self.cls_name)
         self.has_bias = _check.check_bool(bias, "has_bias", self.cls_name)
-        _affine_parameters(self, (out_features, in_features), in_features, weight_init, bias_init, bias,
-                           mstype.float32 if dtype is None else dtype)
+        _affine_parameters(
+            self,
+            (out_features, in_features),
+            in_features,
+            weight_init,
+            bias_init,
+            bias,
+            mstype.float32 if dtype is None else dtype,
+        )
 
     def construct(self, x):
         return ops.dense(x, self.weight, self.bias)
@@ -150,16 +189,31 @@ class BiDense(Cell):
         Tensor of shape [*, out_channels].
     """
 
-    def __init__(self, in1_channels, in2_channels, out_channels, weight_init=None, bias_init=None, has_bias=True,
-                 dtype=mstype.float32):
+    def __init__(
+        self,
+        in1_channels,
+        in2_channels,
+        out_channels,
+        weight_init=None,
+        bias_init=None,
+        has_bias=True,
+        dtype=mstype.float32,
+    ):
         super().__init__()
         self.in1_channels = _check.check_positive_int(in1_channels, "in1_channels", self.cls_name)
         self.in2_channels = _check.check_positive_int(in2_channels, "in2_channels", self.cls_name)
         self.out_channels = _check.check_positive_int(out_channels, "out_channels", self.cls_name)
         self.has_bias = _check.check_bool(has_bias, "has_bias", self.cls_name)
         bound = Uniform(1 / math.sqrt(in1_channels))
-        _affine_parameters(self, (out_channels, in1_channels, in2_channels), in1_channels,
-                           bound if weight_init is None else weight_init, bias_init, has_bias, dtype)
+        _affine_parameters(
+            self,
+            (out_channels, in1_channels, in2_channels),
+            in1_channels,
+            bound if weight_init is None else weight_init,
+            bias_init,
+            has_bias,
+            dtype,
+        )
 
     def construct(self, input1, input2):
         batch = input1.shape[:-1]
@@ -173,8 +227,9 @@ class BiDense(Cell):
         return output.reshape((*batch, self.out_channels))
 
     def extend_repr(self):
-        text = (f"in1_channels={self.in1_channels}, in2_channels={self.in2_channels}, "
-                f"output_channels={self.out_channels}")
+        text = (
+            f"in1_channels={self.in1_channels}, in2_channels={self.in2_channels}, output_channels={self.out_channels}"
+        )
         return text + f", has_bias={self.has_bias}" if self.has_bias else text
 
 
@@ -250,6 +305,7 @@ def _drop_channels(x, p, ranks, cls):
 
 class _ChannelDropout(Cell):
     """Zeroes whole channels in training; the subclasses differ in the rank of the input."""
+
     _ranks = ()
 
     def __init__(self, p=0.5):
@@ -270,6 +326,7 @@ class Dropout1d(_ChannelDropout):
     Args:
         p (float): probability, in [0, 1]. Default ``0.5``.
     """
+
     _ranks = (2, 3)
 
 
@@ -279,6 +336,7 @@ class Dropout2d(_ChannelDropout):
     Args:
         p (float): probability, in [0, 1]. Default ``0.5``.
     """
+
     _ranks = (3, 4)
 
     def extend_repr(self):
@@ -291,6 +349,7 @@ class Dropout3d(_ChannelDropout):
     Args:
         p (float): probability, in [0, 1]. Default ``0.5``.
     """
+
     _ranks = (4, 5)
 
     def extend_repr(self):
@@ -342,8 +401,10 @@ class Flatten(Cell):
     def construct(self, x):
         rank = x.ndim or 1
         if not (-rank <= self.start_dim < rank and -rank <= self.end_dim < rank):
-            raise ValueError(f"For 'Flatten', 'start_dim' and 'end_dim' must be in [{-rank}, {rank}), but got "
-                             f"{self.start_dim} and {self.end_dim}.")
+            raise ValueError(
+                f"For 'Flatten', 'start_dim' and 'end_dim' must be in [{-rank}, {rank}), but got "
+                f"{self.start_dim} and {self.end_dim}."
+            )
         return ops.flatten(x, start_dim=self.start_dim, end_dim=self.end_dim)
 
 
@@ -363,7 +424,7 @@ class Unflatten(Cell):
 
     def construct(self, input_x):
         axis = self.axis + input_x.ndim if self.axis < 0 else self.axis
-        return input_x.reshape((*input_x.shape[:axis], *self.unflattened_size, *input_x.shape[axis + 1:]))
+        return input_x.reshape((*input_x.shape[:axis], *self.unflattened_size, *input_x.shape[axis + 1 :]))
 
 
 class Identity(Cell):
@@ -416,8 +477,10 @@ class Pad(Cell):
             if before or after:
                 symmetric = self.mode == "SYMMETRIC"
                 if max(before, after) > x.shape[axis] - (not symmetric):
-                    raise ValueError(f"For 'Pad', a {self.mode} padding of {max(before, after)} needs a larger "
-                                     f"dimension than {x.shape[axis]}.")
+                    raise ValueError(
+                        f"For 'Pad', a {self.mode} padding of {max(before, after)} needs a larger "
+                        f"dimension than {x.shape[axis]}."
+                    )
                 index = Tensor(_mirror_index(x.shape[axis], before, after, symmetric), mstype.int32)
                 x = ops.gather(x, index, axis)
         return x
@@ -443,8 +506,9 @@ class Upsample(Cell):
         self.recompute_scale_factor = recompute_scale_factor
 
     def construct(self, x):
-        return ops.interpolate(x, self.size, self.scale_factor, self.mode, self.align_corners,
-                               self.recompute_scale_factor)
+        return ops.interpolate(
+            x, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor
+        )
 
 
 class UpsampleExt(Upsample):
@@ -495,8 +559,9 @@ class OneHot(Cell):
         self.off_value = off_value
 
     def construct(self, indices):
-        return ops.one_hot(indices, self.depth, Tensor(self.on_value, self.dtype),
-                           Tensor(self.off_value, self.dtype), self.axis)
+        return ops.one_hot(
+            indices, self.depth, Tensor(self.on_value, self.dtype), Tensor(self.off_value, self.dtype), self.axis
+        )
 
 
 class ClipByNorm(Cell):

@@ -1,4 +1,5 @@
 """A layer, batch normalisation and an activation in one cell."""
+
 from morel.nn import _check
 from morel.nn.cell import Cell
 from morel.nn.layer.activation import LeakyReLU, get_activation
@@ -50,12 +51,40 @@ class Conv2dBnAct(_WithBnAct):
         after_fake (bool): kept for compatibility. Default ``True``.
     """
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, pad_mode="same", padding=0, dilation=1,
-                 group=1, has_bias=False, weight_init="normal", bias_init="zeros", has_bn=False, momentum=0.997,
-                 eps=1e-5, activation=None, alpha=0.2, after_fake=True):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        pad_mode="same",
+        padding=0,
+        dilation=1,
+        group=1,
+        has_bias=False,
+        weight_init="normal",
+        bias_init="zeros",
+        has_bn=False,
+        momentum=0.997,
+        eps=1e-5,
+        activation=None,
+        alpha=0.2,
+        after_fake=True,
+    ):
         super().__init__()
-        self.conv = Conv2d(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group,
-                           has_bias, weight_init, bias_init)
+        self.conv = Conv2d(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+        )
         self._add(BatchNorm2d, out_channels, has_bn, momentum, eps, activation, alpha, after_fake)
 
     def construct(self, x):
@@ -79,8 +108,20 @@ class DenseBnAct(_WithBnAct):
         after_fake (bool): kept for compatibility. Default ``True``.
     """
 
-    def __init__(self, in_channels, out_channels, weight_init="normal", bias_init="zeros", has_bias=True, has_bn=False,
-                 momentum=0.9, eps=1e-5, activation=None, alpha=0.2, after_fake=True):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        weight_init="normal",
+        bias_init="zeros",
+        has_bias=True,
+        has_bn=False,
+        momentum=0.9,
+        eps=1e-5,
+        activation=None,
+        alpha=0.2,
+        after_fake=True,
+    ):
         super().__init__()
         self.dense = Dense(in_channels, out_channels, weight_init, bias_init, has_bias)
         self._add(BatchNorm1d, out_channels, has_bn, momentum, eps, activation, alpha, after_fake)

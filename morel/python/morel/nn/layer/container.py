@@ -1,4 +1,5 @@
 """Containers of cells: sequence, list and dict."""
+
 from collections import OrderedDict
 
 from morel.nn.cell import Cell
@@ -12,8 +13,9 @@ def _check_index(index, size, cls, allow_slice=False):
         wanted = "int or slice" if allow_slice else "int"
         raise TypeError(f"For '{cls}', the type of 'index' must be {wanted}, but got {type(index).__name__}.")
     if not -size <= index < size:
-        raise IndexError(f"For '{cls}', the value of 'index' must be a number in range [{-size}, {size}), "
-                         f"but got {index}.")
+        raise IndexError(
+            f"For '{cls}', the value of 'index' must be a number in range [{-size}, {size}), but got {index}."
+        )
     return index % size
 
 
@@ -100,8 +102,10 @@ class SequentialCell(_Ordered):
         elif len(args) == 1 and isinstance(args[0], dict):
             entries = list(args[0].items())
         elif len(args) == 1 and not isinstance(args[0], Cell):
-            raise TypeError(f"For 'SequentialCell', the 'args[0]' must be Cell, list or orderedDict, "
-                            f"but got {type(args[0]).__name__}.")
+            raise TypeError(
+                f"For 'SequentialCell', the 'args[0]' must be Cell, list or orderedDict, "
+                f"but got {type(args[0]).__name__}."
+            )
         else:
             entries = [(str(number), cell) for number, cell in enumerate(args)]
         for name, cell in entries:
@@ -176,8 +180,10 @@ class CellList(_Ordered):
         if isinstance(index, bool) or not isinstance(index, int):
             raise TypeError(f"For '{self.cls_name}', the type of 'index' must be int, but got {type(index).__name__}.")
         if not -size <= index <= size:
-            raise IndexError(f"For '{self.cls_name}', the value of 'index' must be a number in range [{-size}, "
-                             f"{size}], but got {index}.")
+            raise IndexError(
+                f"For '{self.cls_name}', the value of 'index' must be a number in range [{-size}, "
+                f"{size}], but got {index}."
+            )
         cells = list(self._cells.values())
         cells.insert(index, _check_cell(cell, self.cls_name))
         self._replace_cells(cells)
@@ -222,8 +228,7 @@ class CellDict(Cell):
         if not key or "." in key:
             raise KeyError(f"For 'CellDict', the key must not be empty or contain '.', but got '{key}'.")
         if key not in self._cells and hasattr(self, key):
-            raise KeyError(f"For 'CellDict', the key can not be same with the attributes of Cell, "
-                           f"but got key {key}.")
+            raise KeyError(f"For 'CellDict', the key can not be same with the attributes of Cell, but got key {key}.")
         if self._auto_prefix:
             cell.update_parameters_name(key + ".")
         self._cells[key] = cell

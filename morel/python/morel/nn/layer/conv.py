@@ -1,4 +1,5 @@
 """Convolution layers and their transposes."""
+
 import math
 
 from morel import ops
@@ -18,8 +19,9 @@ def _check_padding(padding, count, cls):
         _check.check_int(padding, "padding", cls, 0)
         return (padding,) * count
     if not isinstance(padding, tuple):
-        raise TypeError(f"For '{cls}', the type of 'padding' must be int or tuple(int), "
-                        f"but got {type(padding).__name__}.")
+        raise TypeError(
+            f"For '{cls}', the type of 'padding' must be int or tuple(int), but got {type(padding).__name__}."
+        )
     if len(padding) != count:
         raise ValueError(f"For '{cls}', the 'padding' must be an int or a tuple of {count} ints, but got {padding}.")
     for item in padding:
@@ -29,11 +31,26 @@ def _check_padding(padding, count, cls):
 
 class _Conv(Cell):
     """Arguments, checks and parameters that all convolution layers share."""
+
     _rank = 2
     _transposed = False
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
-                 weight_init, bias_init, data_format="NCHW", dtype=mstype.float32):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride,
+        pad_mode,
+        padding,
+        dilation,
+        group,
+        has_bias,
+        weight_init,
+        bias_init,
+        data_format="NCHW",
+        dtype=mstype.float32,
+    ):
         super().__init__()
         cls = self.cls_name
         self.in_channels = _check.check_positive_int(in_channels, "in_channels", cls)
@@ -46,20 +63,27 @@ class _Conv(Cell):
         self._sides = _check_padding(padding, 2 * self._rank, cls)
         self.padding = padding
         if pad_mode != "pad" and any(self._sides):
-            raise ValueError(f"For '{cls}', the 'padding' must be zero when 'pad_mode' is not 'pad', but got "
-                             f"'padding': {padding} and 'pad_mode': {pad_mode}.")
+            raise ValueError(
+                f"For '{cls}', the 'padding' must be zero when 'pad_mode' is not 'pad', but got "
+                f"'padding': {padding} and 'pad_mode': {pad_mode}."
+            )
         # ops.conv2d pads by itself in the other modes.
         self._operator_padding = self._sides if pad_mode == "pad" else 0
         self.group = _check.check_positive_int(group, "group", cls)
         if in_channels % group or out_channels % group:
-            raise ValueError(f"For '{cls}', 'in_channels' and 'out_channels' must be divisible by 'group', but got "
-                             f"in_channels: {in_channels}, out_channels: {out_channels}, group: {group}.")
+            raise ValueError(
+                f"For '{cls}', 'in_channels' and 'out_channels' must be divisible by 'group', but got "
+                f"in_channels: {in_channels}, out_channels: {out_channels}, group: {group}."
+            )
         self.has_bias = _check.check_bool(has_bias, "has_bias", cls)
         self._create_parameters(weight_init, bias_init, dtype)
 
     def _create_parameters(self, weight_init, bias_init, dtype):
-        pair = (self.in_channels, self.out_channels // self.group) if self._transposed else \
-            (self.out_channels, self.in_channels // self.group)
+        pair = (
+            (self.in_channels, self.out_channels // self.group)
+            if self._transposed
+            else (self.out_channels, self.in_channels // self.group)
+        )
         shape = (*pair, *self.kernel_size)
         self.weight_init = HeUniform(math.sqrt(5)) if weight_init is None else weight_init
         self.bias_init = bias_init
@@ -71,10 +95,12 @@ class _Conv(Cell):
             self.bias = Parameter(initializer(self.bias_init, (self.out_channels,), dtype), name="bias")
 
     def extend_repr(self):
-        return (f"input_channels={self.in_channels}, output_channels={self.out_channels}, "
-                f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}, "
-                f"padding={self.padding}, dilation={self.dilation}, group={self.group}, has_bias={self.has_bias}, "
-                f"weight_init={self.weight_init}, bias_init={self.bias_init}, format={self.data_format}")
+        return (
+            f"input_channels={self.in_channels}, output_channels={self.out_channels}, "
+            f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}, "
+            f"padding={self.padding}, dilation={self.dilation}, group={self.group}, has_bias={self.has_bias}, "
+            f"weight_init={self.weight_init}, bias_init={self.bias_init}, format={self.data_format}"
+        )
 
 
 class Conv2d(_Conv):
@@ -114,14 +140,42 @@ class Conv2d(_Conv):
         (1, 8, 4, 4)
     """
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, pad_mode="same", padding=0, dilation=1,
-                 group=1, has_bias=False, weight_init=None, bias_init=None, data_format="NCHW", dtype=mstype.float32):
-        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
-                         weight_init, bias_init, data_format, dtype)
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        pad_mode="same",
+        padding=0,
+        dilation=1,
+        group=1,
+        has_bias=False,
+        weight_init=None,
+        bias_init=None,
+        data_format="NCHW",
+        dtype=mstype.float32,
+    ):
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+            data_format,
+            dtype,
+        )
 
     def construct(self, x):
-        return ops.conv2d(x, self.weight, self.bias, self.stride, self.pad_mode, self._operator_padding, self.dilation,
-                          self.group)
+        return ops.conv2d(
+            x, self.weight, self.bias, self.stride, self.pad_mode, self._operator_padding, self.dilation, self.group
+        )
 
 
 class Conv3d(_Conv):
@@ -142,27 +196,61 @@ class Conv3d(_Conv):
         data_format (str): ``"NCDHW"``.
         dtype (mindspore.dtype): dtype of the parameters. Default ``float32``.
     """
+
     _rank = 3
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, pad_mode="same", padding=0, dilation=1,
-                 group=1, has_bias=False, weight_init=None, bias_init=None, data_format="NCDHW",
-                 dtype=mstype.float32):
-        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
-                         weight_init, bias_init, data_format, dtype)
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        pad_mode="same",
+        padding=0,
+        dilation=1,
+        group=1,
+        has_bias=False,
+        weight_init=None,
+        bias_init=None,
+        data_format="NCDHW",
+        dtype=mstype.float32,
+    ):
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+            data_format,
+            dtype,
+        )
 
     def construct(self, x):
         _check.check_rank(x, (5,), self.cls_name)
         if x.shape[1] != self.in_channels:
             raise ValueError(f"For 'Conv3d', the input must have {self.in_channels} channels, but got {x.shape[1]}.")
-        sides = _window.same_sides(x.shape[2:], self.kernel_size, self.stride, self.dilation) \
-            if self.pad_mode == "same" else list(zip(self._sides[::2], self._sides[1::2]))
+        sides = (
+            _window.same_sides(x.shape[2:], self.kernel_size, self.stride, self.dilation)
+            if self.pad_mode == "same"
+            else list(zip(self._sides[::2], self._sides[1::2]))
+        )
         return _window.conv3d(x, self.weight, self.bias, self.stride, sides, self.dilation, self.group)
 
 
 def _line_arguments(cls, kernel_size, stride, padding, dilation, weight_init):
     """The arguments of a 1-D layer as those of a 2-D one of height 1."""
-    for value, name, least in ((kernel_size, "kernel_size", 1), (stride, "stride", 1), (padding, "padding", 0),
-                               (dilation, "dilation", 1)):
+    for value, name, least in (
+        (kernel_size, "kernel_size", 1),
+        (stride, "stride", 1),
+        (padding, "padding", 0),
+        (dilation, "dilation", 1),
+    ):
         _check.check_int(value, name, cls, least)
     if isinstance(weight_init, Tensor):
         if weight_init.ndim != 3:
@@ -190,20 +278,55 @@ class Conv1d(_Conv):
         dtype (mindspore.dtype): dtype of the parameters. Default ``float32``.
     """
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, pad_mode="same", padding=0, dilation=1,
-                 group=1, has_bias=False, weight_init=None, bias_init=None, dtype=mstype.float32):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        pad_mode="same",
+        padding=0,
+        dilation=1,
+        group=1,
+        has_bias=False,
+        weight_init=None,
+        bias_init=None,
+        dtype=mstype.float32,
+    ):
         kernel_size, stride, padding, dilation, weight_init = _line_arguments(
-            type(self).__name__, kernel_size, stride, padding, dilation, weight_init)
-        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
-                         weight_init, bias_init, dtype=dtype)
+            type(self).__name__, kernel_size, stride, padding, dilation, weight_init
+        )
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+            dtype=dtype,
+        )
 
     def construct(self, x):
-        return ops.conv2d(x.expand_dims(2), self.weight, self.bias, self.stride, self.pad_mode, self._operator_padding,
-                          self.dilation, self.group).squeeze(2)
+        return ops.conv2d(
+            x.expand_dims(2),
+            self.weight,
+            self.bias,
+            self.stride,
+            self.pad_mode,
+            self._operator_padding,
+            self.dilation,
+            self.group,
+        ).squeeze(2)
 
 
 class _TransposedConv(_Conv):
     """Common part of the transposes: which part of the full result each pad_mode keeps."""
+
     _transposed = True
 
     def __init__(self, *args, output_padding=0, **kwargs):
@@ -211,14 +334,16 @@ class _TransposedConv(_Conv):
         self.output_padding = output_padding
         self._output_padding = _check.int_tuple(output_padding, self._rank, "output_padding", self.cls_name, 0)
         if self.pad_mode != "pad" and any(self._output_padding):
-            raise ValueError(f"For '{self.cls_name}', the 'output_padding' must be zero when 'pad_mode' is not 'pad', "
-                             f"but got {output_padding}.")
+            raise ValueError(
+                f"For '{self.cls_name}', the 'output_padding' must be zero when 'pad_mode' is not 'pad', "
+                f"but got {output_padding}."
+            )
         cut, extra = [], []
         for axis in range(self._rank):
             reach = self.dilation[axis] * (self.kernel_size[axis] - 1) + 1
             surplus = reach - self.stride[axis]
             if self.pad_mode == "pad":
-                cut.append(self._sides[2 * axis:2 * axis + 2])
+                cut.append(self._sides[2 * axis : 2 * axis + 2])
                 extra.append(self._output_padding[axis] if self._rank == 3 else 0)
             elif self.pad_mode == "same":  # output size = size * stride
                 cut.append((max(surplus, 0) // 2, max(surplus, 0) - max(surplus, 0) // 2))
@@ -251,10 +376,37 @@ class Conv2dTranspose(_TransposedConv):
         dtype (mindspore.dtype): dtype of the parameters. Default ``float32``.
     """
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, pad_mode="same", padding=0, output_padding=0,
-                 dilation=1, group=1, has_bias=False, weight_init=None, bias_init=None, dtype=mstype.float32):
-        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
-                         weight_init, bias_init, dtype=dtype, output_padding=output_padding)
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        pad_mode="same",
+        padding=0,
+        output_padding=0,
+        dilation=1,
+        group=1,
+        has_bias=False,
+        weight_init=None,
+        bias_init=None,
+        dtype=mstype.float32,
+    ):
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+            dtype=dtype,
+            output_padding=output_padding,
+        )
 
     def construct(self, x):
         output = self._transpose_convolve(_window.conv_transpose2d, x)
@@ -265,12 +417,38 @@ class Conv2dTranspose(_TransposedConv):
 class Conv1dTranspose(_TransposedConv):
     """Transpose of `Conv1d`; arguments as there."""
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, pad_mode="same", padding=0, dilation=1,
-                 group=1, has_bias=False, weight_init=None, bias_init=None, dtype=mstype.float32):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        pad_mode="same",
+        padding=0,
+        dilation=1,
+        group=1,
+        has_bias=False,
+        weight_init=None,
+        bias_init=None,
+        dtype=mstype.float32,
+    ):
         kernel_size, stride, padding, dilation, weight_init = _line_arguments(
-            type(self).__name__, kernel_size, stride, padding, dilation, weight_init)
-        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
-                         weight_init, bias_init, dtype=dtype)
+            type(self).__name__, kernel_size, stride, padding, dilation, weight_init
+        )
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+            dtype=dtype,
+        )
 
     def construct(self, x):
         return self._transpose_convolve(_window.conv_transpose2d, x.expand_dims(2)).squeeze(2)
@@ -278,13 +456,42 @@ class Conv1dTranspose(_TransposedConv):
 
 class Conv3dTranspose(_TransposedConv):
     """Transpose of `Conv3d`; arguments as `Conv2dTranspose` with six paddings."""
+
     _rank = 3
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, pad_mode="same", padding=0, dilation=1,
-                 group=1, output_padding=0, has_bias=False, weight_init=None, bias_init=None, data_format="NCDHW",
-                 dtype=mstype.float32):
-        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
-                         weight_init, bias_init, data_format, dtype, output_padding=output_padding)
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        pad_mode="same",
+        padding=0,
+        dilation=1,
+        group=1,
+        output_padding=0,
+        has_bias=False,
+        weight_init=None,
+        bias_init=None,
+        data_format="NCDHW",
+        dtype=mstype.float32,
+    ):
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+            data_format,
+            dtype,
+            output_padding=output_padding,
+        )
 
     def construct(self, x):
         _check.check_rank(x, (5,), self.cls_name)

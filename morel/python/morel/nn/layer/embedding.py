@@ -1,4 +1,5 @@
 """Embedding layers: rows of a table, selected by number."""
+
 from morel import ops
 from morel._core import Tensor
 from morel.common import dtype as mstype
@@ -18,8 +19,7 @@ def _padding_row(padding_idx, rows, cls):
     if padding_idx is not None:
         _check.check_int(padding_idx, "padding_idx", cls)
         if not 0 <= padding_idx < rows:
-            raise ValueError(f"For '{cls}', the 'padding_idx' must be in range of [0, {rows}), "
-                             f"but got {padding_idx}.")
+            raise ValueError(f"For '{cls}', the 'padding_idx' must be in range of [0, {rows}), but got {padding_idx}.")
     return padding_idx
 
 
@@ -55,16 +55,24 @@ class Embedding(Cell):
         (1, 3, 4)
     """
 
-    def __init__(self, vocab_size, embedding_size, use_one_hot=False, embedding_table="normal", dtype=mstype.float32,
-                 padding_idx=None):
+    def __init__(
+        self,
+        vocab_size,
+        embedding_size,
+        use_one_hot=False,
+        embedding_table="normal",
+        dtype=mstype.float32,
+        padding_idx=None,
+    ):
         super().__init__()
         self.vocab_size = _check.check_type(vocab_size, int, "vocab_size", self.cls_name)
         self.embedding_size = _check.check_type(embedding_size, int, "embedding_size", self.cls_name)
         self.use_one_hot = _check.check_bool(use_one_hot, "use_one_hot", self.cls_name)
         self.dtype = dtype
         self.padding_idx = _padding_row(padding_idx, vocab_size, self.cls_name)
-        self.embedding_table = Parameter(initializer(embedding_table, (vocab_size, embedding_size), dtype),
-                                         name="embedding_table")
+        self.embedding_table = Parameter(
+            initializer(embedding_table, (vocab_size, embedding_size), dtype), name="embedding_table"
+        )
         if padding_idx is not None:
             _zero_row(self.embedding_table, padding_idx)
 
@@ -72,9 +80,11 @@ class Embedding(Cell):
         return ops.embedding(ids, self.embedding_table)
 
     def extend_repr(self):
-        return (f"vocab_size={self.vocab_size}, embedding_size={self.embedding_size}, "
-                f"use_one_hot={self.use_one_hot}, embedding_table={self.embedding_table}, dtype={self.dtype}, "
-                f"padding_idx={self.padding_idx}")
+        return (
+            f"vocab_size={self.vocab_size}, embedding_size={self.embedding_size}, "
+            f"use_one_hot={self.use_one_hot}, embedding_table={self.embedding_table}, dtype={self.dtype}, "
+            f"padding_idx={self.padding_idx}"
+        )
 
 
 class EmbeddingExt(Cell):
@@ -93,8 +103,19 @@ class EmbeddingExt(Cell):
         dtype (mindspore.dtype): dtype of the table. Default ``None``: float32.
     """
 
-    def __init__(self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0,
-                 scale_grad_by_freq=False, sparse=False, _weight=None, _freeze=False, dtype=None):
+    def __init__(
+        self,
+        num_embeddings,
+        embedding_dim,
+        padding_idx=None,
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
+        sparse=False,
+        _weight=None,
+        _freeze=False,
+        dtype=None,
+    ):
         super().__init__()
         cls = self.cls_name
         if sparse:
@@ -105,8 +126,10 @@ class EmbeddingExt(Cell):
         if padding_idx is not None:
             _check.check_int(padding_idx, "padding_idx", cls)
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(f"For '{cls}', the 'padding_idx' must be in range of [{-num_embeddings}, "
-                                 f"{num_embeddings}), but got {padding_idx}.")
+                raise ValueError(
+                    f"For '{cls}', the 'padding_idx' must be in range of [{-num_embeddings}, "
+                    f"{num_embeddings}), but got {padding_idx}."
+                )
             padding_idx %= num_embeddings
         self.padding_idx = padding_idx
         self.max_norm = max_norm
@@ -114,8 +137,9 @@ class EmbeddingExt(Cell):
         self.scale_grad_by_freq = scale_grad_by_freq
         shape = (num_embeddings, embedding_dim)
         if _weight is None:
-            self.weight = Parameter(initializer(Normal(1.0), shape, self.dtype), name="weight",
-                                    requires_grad=not _freeze)
+            self.weight = Parameter(
+                initializer(Normal(1.0), shape, self.dtype), name="weight", requires_grad=not _freeze
+            )
             if padding_idx is not None:
                 _zero_row(self.weight, padding_idx)
         else:
@@ -124,13 +148,16 @@ class EmbeddingExt(Cell):
             self.weight = Parameter(_weight, name="weight", requires_grad=not _freeze)
 
     def construct(self, input):
-        return ops.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
-                             self.scale_grad_by_freq)
+        return ops.embedding(
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq
+        )
 
     def extend_repr(self):
-        return (f"num_embeddings={self.num_embeddings}, embedding_dim={self.embedding_dim}, "
-                f"padding_idx={self.padding_idx}, max_norm={self.max_norm}, norm_type={self.norm_type}, "
-                f"scale_grad_by_freq={self.scale_grad_by_freq}, dtype={self.dtype}")
+        return (
+            f"num_embeddings={self.num_embeddings}, embedding_dim={self.embedding_dim}, "
+            f"padding_idx={self.padding_idx}, max_norm={self.max_norm}, norm_type={self.norm_type}, "
+            f"scale_grad_by_freq={self.scale_grad_by_freq}, dtype={self.dtype}"
+        )
 
 
 class EmbeddingLookup(Cell):
@@ -153,23 +180,39 @@ class EmbeddingLookup(Cell):
     Outputs:
         Tensor of shape [*indices.shape, embedding_size].
     """
+
     BATCH_SLICE = "batch_slice"
     FIELD_SLICE = "field_slice"
     TABLE_ROW_SLICE = "table_row_slice"
     TABLE_COLUMN_SLICE = "table_column_slice"
 
-    def __init__(self, vocab_size, embedding_size, param_init="normal", target="CPU", slice_mode="batch_slice",
-                 manual_shapes=None, max_norm=None, sparse=True, dtype=mstype.float32):
+    def __init__(
+        self,
+        vocab_size,
+        embedding_size,
+        param_init="normal",
+        target="CPU",
+        slice_mode="batch_slice",
+        manual_shapes=None,
+        max_norm=None,
+        sparse=True,
+        dtype=mstype.float32,
+    ):
         super().__init__()
         cls = self.cls_name
         self.vocab_size = _check.check_positive_int(vocab_size, "vocab_size", cls)
         self.embedding_size = _check.check_positive_int(embedding_size, "embedding_size", cls)
         self.sparse = _check.check_bool(sparse, "sparse", cls)
         self.target = _check.check_string(target, ["CPU", "DEVICE"], "target", cls)
-        _check.check_string(slice_mode, [self.BATCH_SLICE, self.FIELD_SLICE, self.TABLE_ROW_SLICE,
-                                         self.TABLE_COLUMN_SLICE], "slice_mode", cls)
-        self.embedding_table = Parameter(initializer(param_init, (vocab_size, embedding_size), dtype),
-                                         name="embedding_table")
+        _check.check_string(
+            slice_mode,
+            [self.BATCH_SLICE, self.FIELD_SLICE, self.TABLE_ROW_SLICE, self.TABLE_COLUMN_SLICE],
+            "slice_mode",
+            cls,
+        )
+        self.embedding_table = Parameter(
+            initializer(param_init, (vocab_size, embedding_size), dtype), name="embedding_table"
+        )
         self.max_norm = None if max_norm is None else _check.check_float(max_norm, "max_norm", cls, 0, None, "()")
 
     def construct(self, indices):

@@ -1,4 +1,5 @@
 """Layers that rearrange the channels and pixels of images, and PSNR."""
+
 from morel import ops
 from morel.nn import _check
 from morel.nn.cell import Cell
@@ -22,11 +23,12 @@ class PixelShuffle(Cell):
     def construct(self, input):
         factor = self.upscale_factor
         *batch, channels, height, width = input.shape
-        if channels % factor ** 2:
-            raise ValueError(f"For 'PixelShuffle', the channels {channels} must be divisible by {factor ** 2}.")
-        split = input.reshape((-1, channels // factor ** 2, factor, factor, height, width))
+        if channels % factor**2:
+            raise ValueError(f"For 'PixelShuffle', the channels {channels} must be divisible by {factor**2}.")
+        split = input.reshape((-1, channels // factor**2, factor, factor, height, width))
         return split.transpose((0, 1, 4, 2, 5, 3)).reshape(
-            (*batch, channels // factor ** 2, height * factor, width * factor))
+            (*batch, channels // factor**2, height * factor, width * factor)
+        )
 
 
 class PixelUnshuffle(Cell):
@@ -47,7 +49,8 @@ class PixelUnshuffle(Cell):
             raise ValueError(f"For 'PixelUnshuffle', height {height} and width {width} must be divisible by {factor}.")
         split = input.reshape((-1, channels, height // factor, factor, width // factor, factor))
         return split.transpose((0, 1, 3, 5, 2, 4)).reshape(
-            (*batch, channels * factor ** 2, height // factor, width // factor))
+            (*batch, channels * factor**2, height // factor, width // factor)
+        )
 
 
 class ChannelShuffle(Cell):
@@ -84,4 +87,4 @@ class PSNR(Cell):
     def construct(self, img1, img2):
         _check.check_rank(img1, (4,), self.cls_name)
         error = ops.square(img1 - img2).mean((1, 2, 3))
-        return ops.log(self.max_val ** 2 / error) * (10.0 / 2.302585092994046)
+        return ops.log(self.max_val**2 / error) * (10.0 / 2.302585092994046)

@@ -1,4 +1,5 @@
 """Small mathematical layers."""
+
 from morel import ops
 from morel.nn.cell import Cell
 

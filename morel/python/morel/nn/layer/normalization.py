@@ -1,4 +1,5 @@
 """Normalisation layers."""
+
 from morel import ops
 from morel.common import dtype as mstype
 from morel.common.initializer import initializer
@@ -6,8 +7,18 @@ from morel.common.parameter import Parameter
 from morel.nn import _check
 from morel.nn.cell import Cell
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm", "LayerNormExt", "GroupNorm", "SyncBatchNorm",
-           "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "LayerNorm",
+    "LayerNormExt",
+    "GroupNorm",
+    "SyncBatchNorm",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+]
 
 
 def _scale_and_offset(cell, shape, gamma_init, beta_init, dtype, requires_grad=True):
@@ -17,10 +28,12 @@ def _scale_and_offset(cell, shape, gamma_init, beta_init, dtype, requires_grad=T
 
 class _ChannelNorm(Cell):
     """Arguments and parameters of the layers that keep moving statistics per channel."""
+
     _ranks = (4,)
 
-    def __init__(self, num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
-                 dtype):
+    def __init__(
+        self, num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init, dtype
+    ):
         super().__init__()
         cls = self.cls_name
         _check.check_type(num_features, int, "num_features", cls)
@@ -30,18 +43,21 @@ class _ChannelNorm(Cell):
             raise ValueError(f"For '{cls}', the 'momentum' must be a number in range [0, 1], but got {momentum}.")
         self.num_features = num_features
         self.eps = eps
-        self.moving_mean = Parameter(initializer(moving_mean_init, num_features, dtype), name="mean",
-                                     requires_grad=False)
-        self.moving_variance = Parameter(initializer(moving_var_init, num_features, dtype), name="variance",
-                                         requires_grad=False)
-        _scale_and_offset(self, num_features, gamma_init, beta_init, dtype,
-                          _check.check_bool(affine, "affine", cls))
+        self.moving_mean = Parameter(
+            initializer(moving_mean_init, num_features, dtype), name="mean", requires_grad=False
+        )
+        self.moving_variance = Parameter(
+            initializer(moving_var_init, num_features, dtype), name="variance", requires_grad=False
+        )
+        _scale_and_offset(self, num_features, gamma_init, beta_init, dtype, _check.check_bool(affine, "affine", cls))
         self.momentum = 1.0 - momentum
 
     def extend_repr(self):
-        return (f"num_features={self.num_features}, eps={self.eps}, momentum={self._shown_momentum()}, "
-                f"gamma={self.gamma}, beta={self.beta}, moving_mean={self.moving_mean}, "
-                f"moving_variance={self.moving_variance}")
+        return (
+            f"num_features={self.num_features}, eps={self.eps}, momentum={self._shown_momentum()}, "
+            f"gamma={self.gamma}, beta={self.beta}, moving_mean={self.moving_mean}, "
+            f"moving_variance={self.moving_variance}"
+        )
 
     def _shown_momentum(self):
         return round(1.0 - self.momentum, 12)
@@ -50,11 +66,23 @@ class _ChannelNorm(Cell):
 class _BatchNorm(_ChannelNorm):
     """y = gamma * (x - mean) / sqrt(variance + eps) + beta, with statistics over everything but the channels."""
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.9, affine=True, gamma_init="ones", beta_init="zeros",
-                 moving_mean_init="zeros", moving_var_init="ones", use_batch_statistics=None, data_format="NCHW",
-                 dtype=mstype.float32):
-        super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init,
-                         moving_var_init, dtype)
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.9,
+        affine=True,
+        gamma_init="ones",
+        beta_init="zeros",
+        moving_mean_init="zeros",
+        moving_var_init="ones",
+        use_batch_statistics=None,
+        data_format="NCHW",
+        dtype=mstype.float32,
+    ):
+        super().__init__(
+            num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init, dtype
+        )
         self.format = _check.check_string(data_format, ["NCHW", "NCDHW"], "format", self.cls_name)
         self.use_batch_statistics = use_batch_statistics
         if use_batch_statistics is not None:
@@ -64,8 +92,16 @@ class _BatchNorm(_ChannelNorm):
         if x.ndim not in self._ranks:
             _check.check_rank(x, self._ranks, self.cls_name)
         batch = self.use_batch_statistics
-        return ops.batch_norm(x, self.moving_mean, self.moving_variance, self.gamma, self.beta,
-                              self.training if batch is None else batch, self.momentum, self.eps)
+        return ops.batch_norm(
+            x,
+            self.moving_mean,
+            self.moving_variance,
+            self.gamma,
+            self.beta,
+            self.training if batch is None else batch,
+            self.momentum,
+            self.eps,
+        )
 
 
 class BatchNorm1d(_BatchNorm):
@@ -94,6 +130,7 @@ class BatchNorm1d(_BatchNorm):
 
     Source: Ioffe and Szegedy, Batch Normalization, 2015, algorithms 1 and 2.
     """
+
     _ranks = (2, 3)
 
 
@@ -111,11 +148,32 @@ class BatchNorm2d(_BatchNorm):
 class BatchNorm3d(Cell):
     """Batch normalisation of [N, C, D, H, W]; arguments as `BatchNorm1d`. Its parameters are in the cell `bn2d`."""
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.9, affine=True, gamma_init="ones", beta_init="zeros",
-                 moving_mean_init="zeros", moving_var_init="ones", use_batch_statistics=None, dtype=mstype.float32):
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.9,
+        affine=True,
+        gamma_init="ones",
+        beta_init="zeros",
+        moving_mean_init="zeros",
+        moving_var_init="ones",
+        use_batch_statistics=None,
+        dtype=mstype.float32,
+    ):
         super().__init__()
-        self.bn2d = BatchNorm2d(num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init,
-                                moving_var_init, use_batch_statistics, dtype=dtype)
+        self.bn2d = BatchNorm2d(
+            num_features,
+            eps,
+            momentum,
+            affine,
+            gamma_init,
+            beta_init,
+            moving_mean_init,
+            moving_var_init,
+            use_batch_statistics,
+            dtype=dtype,
+        )
 
     def construct(self, x):
         _check.check_rank(x, (5,), self.cls_name)
@@ -125,21 +183,51 @@ class BatchNorm3d(Cell):
 
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation with statistics over all devices of a group; on one device the same as `BatchNorm2d`."""
+
     _ranks = (2, 4)
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.9, affine=True, gamma_init="ones", beta_init="zeros",
-                 moving_mean_init="zeros", moving_var_init="ones", use_batch_statistics=None, process_groups=None,
-                 dtype=mstype.float32):
-        super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init,
-                         moving_var_init, use_batch_statistics, dtype=dtype)
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.9,
+        affine=True,
+        gamma_init="ones",
+        beta_init="zeros",
+        moving_mean_init="zeros",
+        moving_var_init="ones",
+        use_batch_statistics=None,
+        process_groups=None,
+        dtype=mstype.float32,
+    ):
+        super().__init__(
+            num_features,
+            eps,
+            momentum,
+            affine,
+            gamma_init,
+            beta_init,
+            moving_mean_init,
+            moving_var_init,
+            use_batch_statistics,
+            dtype=dtype,
+        )
         self.process_groups = process_groups
 
 
 class _InstanceNorm(_ChannelNorm):
     """Normalises each channel of each sample by itself; moving statistics are kept but not used."""
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, gamma_init="ones", beta_init="zeros",
-                 dtype=mstype.float32):
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        gamma_init="ones",
+        beta_init="zeros",
+        dtype=mstype.float32,
+    ):
         super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, "zeros", "ones", dtype)
         self.momentum = momentum
 
@@ -149,8 +237,9 @@ class _InstanceNorm(_ChannelNorm):
     def construct(self, x):
         _check.check_rank(x, self._ranks, self.cls_name)
         if x.shape[1] != self.num_features:
-            raise ValueError(f"For '{self.cls_name}', the input must have {self.num_features} channels, "
-                             f"but got {x.shape[1]}.")
+            raise ValueError(
+                f"For '{self.cls_name}', the input must have {self.num_features} channels, but got {x.shape[1]}."
+            )
         return ops.group_norm(x, self.num_features, self.gamma, self.beta, self.eps)
 
 
@@ -168,6 +257,7 @@ class InstanceNorm1d(_InstanceNorm):
 
     Source: Ulyanov et al., Instance Normalization, 2016.
     """
+
     _ranks = (3,)
 
 
@@ -177,6 +267,7 @@ class InstanceNorm2d(_InstanceNorm):
 
 class InstanceNorm3d(_InstanceNorm):
     """Normalises each channel of each sample of [N, C, D, H, W]; arguments as `InstanceNorm1d`."""
+
     _ranks = (5,)
 
 
@@ -210,12 +301,22 @@ class LayerNorm(Cell):
         (2, 4)
     """
 
-    def __init__(self, normalized_shape, begin_norm_axis=-1, begin_params_axis=-1, gamma_init="ones",
-                 beta_init="zeros", epsilon=1e-7, dtype=mstype.float32):
+    def __init__(
+        self,
+        normalized_shape,
+        begin_norm_axis=-1,
+        begin_params_axis=-1,
+        gamma_init="ones",
+        beta_init="zeros",
+        epsilon=1e-7,
+        dtype=mstype.float32,
+    ):
         super().__init__()
         if not isinstance(normalized_shape, (tuple, list)):
-            raise TypeError(f"For 'LayerNorm', the type of 'normalized_shape' must be tuple[int] or list[int], but got "
-                            f"{normalized_shape} and the type is {type(normalized_shape)}.")
+            raise TypeError(
+                f"For 'LayerNorm', the type of 'normalized_shape' must be tuple[int] or list[int], but got "
+                f"{normalized_shape} and the type is {type(normalized_shape)}."
+            )
         if not normalized_shape:
             raise ValueError("For 'LayerNorm', 'normalized_shape' must have at least one dimension.")
         self.normalized_shape = normalized_shape
@@ -233,8 +334,10 @@ class LayerNorm(Cell):
         return ops.layer_norm(input_x, shape[norm_axis:], None, None, self.epsilon) * self.gamma + self.beta
 
     def extend_repr(self):
-        return (f"normalized_shape={self.normalized_shape}, begin_norm_axis={self.begin_norm_axis}, "
-                f"begin_params_axis={self.begin_params_axis}, gamma{self.gamma}, beta={self.beta}")
+        return (
+            f"normalized_shape={self.normalized_shape}, begin_norm_axis={self.begin_norm_axis}, "
+            f"begin_params_axis={self.begin_params_axis}, gamma{self.gamma}, beta={self.beta}"
+        )
 
 
 class LayerNormExt(Cell):
@@ -253,8 +356,10 @@ class LayerNormExt(Cell):
         if isinstance(normalized_shape, int) and not isinstance(normalized_shape, bool):
             normalized_shape = (normalized_shape,)
         if not isinstance(normalized_shape, (tuple, list)):
-            raise TypeError(f"For 'LayerNormExt', the 'normalized_shape' must be int, tuple or list, "
-                            f"but got {type(normalized_shape).__name__}.")
+            raise TypeError(
+                f"For 'LayerNormExt', the 'normalized_shape' must be int, tuple or list, "
+                f"but got {type(normalized_shape).__name__}."
+            )
         self.normalized_shape = tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
@@ -269,8 +374,7 @@ class LayerNormExt(Cell):
         return ops.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extend_repr(self):
-        return (f"normalized_shape={self.normalized_shape}, eps={self.eps}, "
-                f"elementwise_affine={self.elementwise_affine}")
+        return f"normalized_shape={self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
 class GroupNorm(Cell):
@@ -288,17 +392,28 @@ class GroupNorm(Cell):
     Source: Wu and He, Group Normalization, 2018.
     """
 
-    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, gamma_init="ones", beta_init="zeros",
-                 dtype=mstype.float32):
+    def __init__(
+        self,
+        num_groups,
+        num_channels,
+        eps=1e-5,
+        affine=True,
+        gamma_init="ones",
+        beta_init="zeros",
+        dtype=mstype.float32,
+    ):
         super().__init__()
         self.num_groups = _check.check_positive_int(num_groups, "num_groups", self.cls_name)
         self.num_channels = _check.check_positive_int(num_channels, "num_channels", self.cls_name)
         if num_channels % num_groups:
-            raise ValueError(f"For 'GroupNorm', the 'num_channels' must be divided by 'num_groups', but got "
-                             f"'num_channels': {num_channels}, 'num_groups': {num_groups}.")
+            raise ValueError(
+                f"For 'GroupNorm', the 'num_channels' must be divided by 'num_groups', but got "
+                f"'num_channels': {num_channels}, 'num_groups': {num_groups}."
+            )
         self.eps = _check.check_type(eps, float, "eps", self.cls_name)
-        _scale_and_offset(self, num_channels, gamma_init, beta_init, dtype,
-                          _check.check_bool(affine, "affine", self.cls_name))
+        _scale_and_offset(
+            self, num_channels, gamma_init, beta_init, dtype, _check.check_bool(affine, "affine", self.cls_name)
+        )
 
     def construct(self, x):
         return ops.group_norm(x, self.num_groups, self.gamma, self.beta, self.eps)

@@ -1,14 +1,26 @@
 """Layers that pad the last dimensions: constant, zero, mirrored and repeated values."""
+
 from morel import ops
 from morel.nn import _check
 from morel.nn.cell import Cell
 
-__all__ = ["ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
-           "ZeroPad2d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d"]
+__all__ = [
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ZeroPad2d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
+]
 
 
 class _PadNd(Cell):
     """Pads up to `_rank` trailing dimensions; the numbers go from the last dimension to the front, before and after."""
+
     _rank = 1
     _mode = "constant"
 
@@ -20,8 +32,10 @@ class _PadNd(Cell):
         elif not isinstance(padding, (tuple, list)):
             raise TypeError(f"For '{cls}', the 'padding' must be int or tuple, but got {type(padding).__name__}.")
         if not padding or len(padding) % 2 or len(padding) > 2 * self._rank:
-            raise ValueError(f"For '{cls}', the length of 'padding' must be even and at most {2 * self._rank}, "
-                             f"but got {len(padding)}.")
+            raise ValueError(
+                f"For '{cls}', the length of 'padding' must be even and at most {2 * self._rank}, "
+                f"but got {len(padding)}."
+            )
         for item in padding:
             _check.check_int(item, "padding item", cls, None if self._mode == "constant" else 0)
         self.padding = tuple(padding)
@@ -31,13 +45,14 @@ class _PadNd(Cell):
         if self._mode == "constant":
             return ops.pad(x, self.padding, "constant", self.value)
         if x.ndim not in (self._rank + 1, self._rank + 2):
-            raise ValueError(f"For '{self.cls_name}', the input must have {self._rank + 1} or {self._rank + 2} dims, "
-                             f"but got {x.ndim}.")
+            raise ValueError(
+                f"For '{self.cls_name}', the input must have {self._rank + 1} or {self._rank + 2} dims, "
+                f"but got {x.ndim}."
+            )
         return ops.pad(x, self.padding, self._mode)
 
 
 class _ConstantPadNd(_PadNd):
-
     def __init__(self, padding, value):
         super().__init__(padding, _check.check_type(value, (int, float, bool), "value", self.cls_name))
 
@@ -58,6 +73,7 @@ class ConstantPad2d(_ConstantPadNd):
         padding (Union[int, tuple]): all sides, or (left, right, top, bottom); negative numbers crop.
         value (Union[int, float]): the value.
     """
+
     _rank = 2
 
 
@@ -68,6 +84,7 @@ class ConstantPad3d(_ConstantPadNd):
         padding (Union[int, tuple]): all sides, or (left, right, top, bottom, front, back); negative numbers crop.
         value (Union[int, float]): the value.
     """
+
     _rank = 3
 
 
@@ -77,6 +94,7 @@ class ZeroPad2d(_PadNd):
     Args:
         padding (Union[int, tuple]): all sides, or (left, right, top, bottom); negative numbers crop.
     """
+
     _rank = 2
 
     def __init__(self, padding):
@@ -84,7 +102,6 @@ class ZeroPad2d(_PadNd):
 
 
 class _EdgePadNd(_PadNd):
-
     def __init__(self, padding):
         super().__init__(padding)
 
@@ -95,6 +112,7 @@ class ReflectionPad1d(_EdgePadNd):
     Args:
         padding (Union[int, tuple]): both sides, or (before, after).
     """
+
     _mode = "reflect"
 
 
@@ -104,6 +122,7 @@ class ReflectionPad2d(_EdgePadNd):
     Args:
         padding (Union[int, tuple]): all sides, or (left, right, top, bottom).
     """
+
     _rank = 2
     _mode = "reflect"
 
@@ -114,6 +133,7 @@ class ReflectionPad3d(_EdgePadNd):
     Args:
         padding (Union[int, tuple]): all sides, or (left, right, top, bottom, front, back).
     """
+
     _rank = 3
     _mode = "reflect"
 
@@ -124,6 +144,7 @@ class ReplicationPad1d(_EdgePadNd):
     Args:
         padding (Union[int, tuple]): both sides, or (before, after).
     """
+
     _mode = "replicate"
 
 
@@ -133,6 +154,7 @@ class ReplicationPad2d(_EdgePadNd):
     Args:
         padding (Union[int, tuple]): all sides, or (left, right, top, bottom).
     """
+
     _rank = 2
     _mode = "replicate"
 
@@ -143,5 +165,6 @@ class ReplicationPad3d(_EdgePadNd):
     Args:
         padding (Union[int, tuple]): all sides, or (left, right, top, bottom, front, back).
     """
+
     _rank = 3
     _mode = "replicate"

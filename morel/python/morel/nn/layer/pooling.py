@@ -1,11 +1,29 @@
 """Pooling layers. The first dimension of an input may be left out."""
+
 from morel import ops
 from morel.nn import _check, _window
 from morel.nn.cell import Cell
 
-__all__ = ["AvgPool3d", "MaxPool3d", "AvgPool2d", "MaxPool2d", "AvgPool1d", "MaxPool1d", "AdaptiveAvgPool1d",
-           "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
-           "LPPool1d", "LPPool2d", "AvgPool1dExt", "AvgPool2dExt", "AvgPool3dExt", "MaxPool2dExt"]
+__all__ = [
+    "AvgPool3d",
+    "MaxPool3d",
+    "AvgPool2d",
+    "MaxPool2d",
+    "AvgPool1d",
+    "MaxPool1d",
+    "AdaptiveAvgPool1d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "LPPool1d",
+    "LPPool2d",
+    "AvgPool1dExt",
+    "AvgPool2dExt",
+    "AvgPool3dExt",
+    "MaxPool2dExt",
+]
 
 
 def _flat(sides):
@@ -14,6 +32,7 @@ def _flat(sides):
 
 class _PoolNd(Cell):
     """Arguments and padding modes that all windowed pooling layers share; computes on `_rank` trailing dimensions."""
+
     _rank = 2
 
     def __init__(self, kernel_size, stride, pad_mode, padding=0, data_format="NCHW"):
@@ -28,26 +47,30 @@ class _PoolNd(Cell):
         self._step = _check.int_tuple(self.stride, self._rank, "stride", cls)
         self._padding = _check.int_tuple(padding, self._rank, "padding", cls, 0)
         if self.pad_mode != "PAD" and any(self._padding):
-            raise ValueError(f"For '{cls}', the 'padding' must be zero when 'pad_mode' is not 'pad', "
-                             f"but got padding: {padding} and pad_mode: {pad_mode}.")
+            raise ValueError(
+                f"For '{cls}', the 'padding' must be zero when 'pad_mode' is not 'pad', "
+                f"but got padding: {padding} and pad_mode: {pad_mode}."
+            )
         self._fixed_sides = None if self.pad_mode == "SAME" else tuple((side, side) for side in self._padding)
         self._fixed_pads = None if self.pad_mode == "SAME" else _flat(self._fixed_sides)
 
     def _check_window(self, name, value):
         if isinstance(value, bool) or not isinstance(value, (int, tuple)):
-            raise TypeError(f"For '{self.cls_name}', the '{name}' must be int or tuple, "
-                            f"but got {type(value).__name__}.")
+            raise TypeError(
+                f"For '{self.cls_name}', the '{name}' must be int or tuple, but got {type(value).__name__}."
+            )
         for item in value if isinstance(value, tuple) else (value,):
             if not isinstance(item, int) or item <= 0:
-                raise ValueError(f"For '{self.cls_name}', the '{name}' must be an positive int number or a tuple, "
-                                 f"but got {value}.")
+                raise ValueError(
+                    f"For '{self.cls_name}', the '{name}' must be an positive int number or a tuple, but got {value}."
+                )
         return value[0] if isinstance(value, tuple) and len(value) == 1 else value
 
     def _sides(self, x):
         """(before, after) for each pooled axis."""
         if self._fixed_sides is not None:
             return self._fixed_sides
-        return _window.same_sides(x.shape[-self._rank:], self._kernel, self._step, (1,) * self._rank)
+        return _window.same_sides(x.shape[-self._rank :], self._kernel, self._step, (1,) * self._rank)
 
     def _pads(self, x):
         """The same as one flat tuple."""
@@ -67,20 +90,22 @@ class _PoolNd(Cell):
 class _MaxPoolNd(_PoolNd):
     """Maximum over windows."""
 
-    def __init__(self, kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode,
-                 data_format="NCHW"):
+    def __init__(self, kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode, data_format="NCHW"):
         super().__init__(kernel_size, stride, pad_mode, padding, data_format)
         self.return_indices = _check.check_bool(return_indices, "return_indices", self.cls_name)
         self.ceil_mode = _check.check_bool(ceil_mode, "ceil_mode", self.cls_name)
         self._dilation = _check.int_tuple(dilation, self._rank, "dilation", self.cls_name)
         if self.pad_mode != "PAD" and (dilation != 1 or return_indices or ceil_mode):
-            raise ValueError(f"For {self.cls_name}, the parameter 'padding', 'dilation', 'return_indices', 'ceil_mode' "
-                             f"can not be set to non-default value when pad_mode is not 'pad', but got "
-                             f"pad_mode:{pad_mode}.")
+            raise ValueError(
+                f"For {self.cls_name}, the parameter 'padding', 'dilation', 'return_indices', 'ceil_mode' "
+                f"can not be set to non-default value when pad_mode is not 'pad', but got "
+                f"pad_mode:{pad_mode}."
+            )
 
     def _pool(self, x):
-        return ops.max_pool2d(x, self._kernel, self._step, self._pads(x), self._dilation, self.return_indices,
-                              self.ceil_mode)
+        return ops.max_pool2d(
+            x, self._kernel, self._step, self._pads(x), self._dilation, self.return_indices, self.ceil_mode
+        )
 
 
 class MaxPool2d(_MaxPoolNd):
@@ -113,34 +138,54 @@ class MaxPool2d(_MaxPoolNd):
         [[[[5.0, 7.0], [13.0, 15.0]]]]
     """
 
-    def __init__(self, kernel_size=1, stride=1, pad_mode="valid", padding=0, dilation=1, return_indices=False,
-                 ceil_mode=False, data_format="NCHW"):
+    def __init__(
+        self,
+        kernel_size=1,
+        stride=1,
+        pad_mode="valid",
+        padding=0,
+        dilation=1,
+        return_indices=False,
+        ceil_mode=False,
+        data_format="NCHW",
+    ):
         super().__init__(kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode, data_format)
 
 
 class MaxPool1d(_MaxPoolNd):
     """Maximum over windows of [N, C, L]; arguments as `MaxPool2d`."""
+
     _rank = 1
 
-    def __init__(self, kernel_size=1, stride=1, pad_mode="valid", padding=0, dilation=1, return_indices=False,
-                 ceil_mode=False):
+    def __init__(
+        self, kernel_size=1, stride=1, pad_mode="valid", padding=0, dilation=1, return_indices=False, ceil_mode=False
+    ):
         super().__init__(kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode)
         # What MindSpore shows: the window of the operator it calls.
         ones = (1, 1) if self.pad_mode == "PAD" else (1,)
         self.kernel_size, self.stride = (*ones, *self._kernel), (*ones, *self._step)
 
     def _pool(self, x):
-        output = ops.max_pool2d(x.expand_dims(2), (1, *self._kernel), (1, *self._step), (0, 0, *self._sides(x)[0]),
-                                (1, *self._dilation), self.return_indices, self.ceil_mode)
+        output = ops.max_pool2d(
+            x.expand_dims(2),
+            (1, *self._kernel),
+            (1, *self._step),
+            (0, 0, *self._sides(x)[0]),
+            (1, *self._dilation),
+            self.return_indices,
+            self.ceil_mode,
+        )
         return tuple(part.squeeze(2) for part in output) if self.return_indices else output.squeeze(2)
 
 
 class MaxPool3d(_MaxPoolNd):
     """Maximum over windows of [N, C, D, H, W]; arguments as `MaxPool2d`."""
+
     _rank = 3
 
-    def __init__(self, kernel_size=1, stride=1, pad_mode="valid", padding=0, dilation=1, return_indices=False,
-                 ceil_mode=False):
+    def __init__(
+        self, kernel_size=1, stride=1, pad_mode="valid", padding=0, dilation=1, return_indices=False, ceil_mode=False
+    ):
         super().__init__(kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode)
 
     def _pool(self, x):
@@ -152,8 +197,17 @@ class MaxPool3d(_MaxPoolNd):
 class _AvgPoolNd(_PoolNd):
     """Mean over windows."""
 
-    def __init__(self, kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override=None,
-                 data_format="NCHW"):
+    def __init__(
+        self,
+        kernel_size,
+        stride,
+        pad_mode,
+        padding,
+        ceil_mode,
+        count_include_pad,
+        divisor_override=None,
+        data_format="NCHW",
+    ):
         super().__init__(kernel_size, stride, pad_mode, padding, data_format)
         self.ceil_mode = _check.check_bool(ceil_mode, "ceil_mode", self.cls_name)
         self.count_include_pad = _check.check_bool(count_include_pad, "count_include_pad", self.cls_name)
@@ -165,8 +219,9 @@ class _AvgPoolNd(_PoolNd):
         self._count_pad = self.count_include_pad and self.pad_mode != "SAME"
 
     def _pool(self, x):
-        return ops.avg_pool2d(x, self._kernel, self._step, self._pads(x), self.ceil_mode, self._count_pad,
-                              self.divisor_override)
+        return ops.avg_pool2d(
+            x, self._kernel, self._step, self._pads(x), self.ceil_mode, self._count_pad, self.divisor_override
+        )
 
 
 class AvgPool2d(_AvgPoolNd):
@@ -189,14 +244,25 @@ class AvgPool2d(_AvgPoolNd):
         Tensor.
     """
 
-    def __init__(self, kernel_size=1, stride=1, pad_mode="valid", padding=0, ceil_mode=False, count_include_pad=True,
-                 divisor_override=None, data_format="NCHW"):
-        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override,
-                         data_format)
+    def __init__(
+        self,
+        kernel_size=1,
+        stride=1,
+        pad_mode="valid",
+        padding=0,
+        ceil_mode=False,
+        count_include_pad=True,
+        divisor_override=None,
+        data_format="NCHW",
+    ):
+        super().__init__(
+            kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override, data_format
+        )
 
 
 class AvgPool1d(_AvgPoolNd):
     """Mean over windows of [N, C, L]; arguments as `AvgPool2d`."""
+
     _rank = 1
 
     def __init__(self, kernel_size=1, stride=1, pad_mode="valid", padding=0, ceil_mode=False, count_include_pad=True):
@@ -205,21 +271,37 @@ class AvgPool1d(_AvgPoolNd):
             self.kernel_size, self.stride = (1, *self._kernel), (1, *self._step)
 
     def _pool(self, x):
-        return ops.avg_pool2d(x.expand_dims(2), (1, *self._kernel), (1, *self._step), (0, 0, *self._sides(x)[0]),
-                              self.ceil_mode, self._count_pad).squeeze(2)
+        return ops.avg_pool2d(
+            x.expand_dims(2),
+            (1, *self._kernel),
+            (1, *self._step),
+            (0, 0, *self._sides(x)[0]),
+            self.ceil_mode,
+            self._count_pad,
+        ).squeeze(2)
 
 
 class AvgPool3d(_AvgPoolNd):
     """Mean over windows of [N, C, D, H, W]; arguments as `AvgPool2d`."""
+
     _rank = 3
 
-    def __init__(self, kernel_size=1, stride=1, pad_mode="valid", padding=0, ceil_mode=False, count_include_pad=True,
-                 divisor_override=None):
+    def __init__(
+        self,
+        kernel_size=1,
+        stride=1,
+        pad_mode="valid",
+        padding=0,
+        ceil_mode=False,
+        count_include_pad=True,
+        divisor_override=None,
+    ):
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override)
 
     def _pool(self, x):
-        return _window.avg_pool3d(x, self._kernel, self._step, self._sides(x), self.ceil_mode, self._count_pad,
-                                  self.divisor_override)
+        return _window.avg_pool3d(
+            x, self._kernel, self._step, self._sides(x), self.ceil_mode, self._count_pad, self.divisor_override
+        )
 
 
 def _mean(x, axis):
@@ -228,6 +310,7 @@ def _mean(x, axis):
 
 class _Adaptive(Cell):
     """Pools to a given output size, whatever the input size."""
+
     _rank = 2
     _reduce = staticmethod(_mean)
 
@@ -245,6 +328,7 @@ class AdaptiveAvgPool1d(_Adaptive):
     Args:
         output_size (int): length of the output.
     """
+
     _rank = 1
 
 
@@ -262,6 +346,7 @@ class AdaptiveAvgPool3d(_Adaptive):
     Args:
         output_size (Union[int, tuple]): depth, height and width; ``None`` keeps the input's.
     """
+
     _rank = 3
 
 
@@ -275,6 +360,7 @@ class AdaptiveMaxPool1d(_Adaptive):
     Args:
         output_size (int): length of the output.
     """
+
     _rank = 1
     _reduce = staticmethod(_largest)
 
@@ -293,8 +379,9 @@ class _AdaptiveMaxWithIndices(_Adaptive):
         return self._with_indices(input) if self.return_indices else super().construct(input)
 
     def _with_indices(self, x):
-        raise NotImplementedError(f"For '{self.cls_name}', 'return_indices' is not supported; AdaptiveMaxPool2d "
-                                  f"supports it.")
+        raise NotImplementedError(
+            f"For '{self.cls_name}', 'return_indices' is not supported; AdaptiveMaxPool2d supports it."
+        )
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxWithIndices):
@@ -310,14 +397,17 @@ class AdaptiveMaxPool2d(_AdaptiveMaxWithIndices):
         sizes = x.shape[-2:]
         wanted = _window.adaptive_sizes(sizes, self.output_size, self.cls_name)
         if any(size % count for size, count in zip(sizes, wanted)):
-            raise NotImplementedError(f"For '{self.cls_name}', 'return_indices' needs an output size that divides the "
-                                      f"input's, but got {wanted} and {list(sizes)}.")
+            raise NotImplementedError(
+                f"For '{self.cls_name}', 'return_indices' needs an output size that divides the "
+                f"input's, but got {wanted} and {list(sizes)}."
+            )
         window = tuple(size // count for size, count in zip(sizes, wanted))
         return ops.max_pool2d(x, window, window, 0, 1, True, False)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxWithIndices):
     """Maximum over [N, C, D, H, W] with output size `output_size`; arguments as `AdaptiveMaxPool2d`."""
+
     _rank = 3
 
 
@@ -336,7 +426,7 @@ class _LPPool(Cell):
     def _power_mean(self, x, kernel, stride):
         """x^p is averaged; times the window's size that is the sum, also for windows that leave the input."""
         p = float(self.norm_type)
-        mean = ops.avg_pool2d(x ** p, kernel, stride, 0, self.ceil_mode)
+        mean = ops.avg_pool2d(x**p, kernel, stride, 0, self.ceil_mode)
         return (mean * float(kernel[0] * kernel[1])) ** (1.0 / p)
 
 
@@ -376,17 +466,25 @@ class AvgPool1dExt(Cell):
         self.count_include_pad = count_include_pad
 
     def construct(self, input):
-        kernel, stride, padding = (_check.int_tuple(value, 1, name, self.cls_name, least) for value, name, least in (
-            (self.kernel_size, "kernel_size", 1), (self.stride, "stride", 1), (self.padding, "padding", 0)))
-        return ops.avg_pool2d(input.expand_dims(-2), (1, *kernel), (1, *stride), (0, *padding), self.ceil_mode,
-                              self.count_include_pad).squeeze(-2)
+        kernel, stride, padding = (
+            _check.int_tuple(value, 1, name, self.cls_name, least)
+            for value, name, least in (
+                (self.kernel_size, "kernel_size", 1),
+                (self.stride, "stride", 1),
+                (self.padding, "padding", 0),
+            )
+        )
+        return ops.avg_pool2d(
+            input.expand_dims(-2), (1, *kernel), (1, *stride), (0, *padding), self.ceil_mode, self.count_include_pad
+        ).squeeze(-2)
 
 
 class AvgPool2dExt(Cell):
     """`AvgPool2d` in the interface of ``mint``: `stride` defaults to the window, padding always applies."""
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
-                 divisor_override=None):
+    def __init__(
+        self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+    ):
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
@@ -396,20 +494,39 @@ class AvgPool2dExt(Cell):
         self.divisor_override = divisor_override
 
     def construct(self, input):
-        return ops.avg_pool2d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-                              self.count_include_pad, self.divisor_override or 0)
+        return ops.avg_pool2d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override or 0,
+        )
 
 
 class AvgPool3dExt(AvgPool2dExt):
     """`AvgPool3d` in the interface of ``mint``."""
 
     def construct(self, input):
-        kernel, stride, padding = (_check.int_tuple(value, 3, name, self.cls_name, least) for value, name, least in (
-            (self.kernel_size, "kernel_size", 1), (self.stride, "stride", 1), (self.padding, "padding", 0)))
+        kernel, stride, padding = (
+            _check.int_tuple(value, 3, name, self.cls_name, least)
+            for value, name, least in (
+                (self.kernel_size, "kernel_size", 1),
+                (self.stride, "stride", 1),
+                (self.padding, "padding", 0),
+            )
+        )
         _check.check_rank(input, (4, 5), self.cls_name)
-        output = _window.avg_pool3d(input if input.ndim == 5 else input.expand_dims(0), kernel, stride,
-                                    [(side, side) for side in padding], self.ceil_mode, self.count_include_pad,
-                                    self.divisor_override or 0)
+        output = _window.avg_pool3d(
+            input if input.ndim == 5 else input.expand_dims(0),
+            kernel,
+            stride,
+            [(side, side) for side in padding],
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override or 0,
+        )
         return output if input.ndim == 5 else output.squeeze(0)
 
 
@@ -426,5 +543,6 @@ class MaxPool2dExt(Cell):
         self.ceil_mode = ceil_mode
 
     def construct(self, input):
-        return ops.max_pool2d(input, self.kernel_size, self.stride, self.padding, self.dilation, self.return_indices,
-                              self.ceil_mode)
+        return ops.max_pool2d(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.return_indices, self.ceil_mode
+        )

@@ -1,4 +1,5 @@
 """Multi-head attention and the Transformer of Vaswani et al., Attention Is All You Need, 2017."""
+
 import copy
 import math
 
@@ -12,8 +13,14 @@ from morel.nn.layer.basic import Dense, Dropout
 from morel.nn.layer.container import CellList
 from morel.nn.layer.normalization import LayerNorm
 
-__all__ = ["MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "TransformerEncoder",
-           "TransformerDecoder", "Transformer"]
+__all__ = [
+    "MultiheadAttention",
+    "TransformerEncoderLayer",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerDecoder",
+    "Transformer",
+]
 
 
 def _check_mask(mask, name, cls):
@@ -64,8 +71,19 @@ class MultiheadAttention(Cell):
         ValueError: `embed_dim` is not divisible by `num_heads`, or a mask has the wrong dtype or shape.
     """
 
-    def __init__(self, embed_dim, num_heads, dropout=0.0, has_bias=True, add_bias_kv=False, add_zero_attn=False,
-                 kdim=None, vdim=None, batch_first=False, dtype=mstype.float32):
+    def __init__(
+        self,
+        embed_dim,
+        num_heads,
+        dropout=0.0,
+        has_bias=True,
+        add_bias_kv=False,
+        add_zero_attn=False,
+        kdim=None,
+        vdim=None,
+        batch_first=False,
+        dtype=mstype.float32,
+    ):
         super().__init__()
         self.embed_dim = embed_dim
         self.kdim = embed_dim if kdim is None else kdim
@@ -77,8 +95,10 @@ class MultiheadAttention(Cell):
         self.head_dim = embed_dim // num_heads
         self.dtype = mstype.float32 if dtype is None else dtype
         if self.head_dim * num_heads != embed_dim:
-            raise ValueError(f"For 'MultiheadAttention', 'embed_dim' must be divisible by 'num_heads', "
-                             f"but got {embed_dim} and {num_heads}.")
+            raise ValueError(
+                f"For 'MultiheadAttention', 'embed_dim' must be divisible by 'num_heads', "
+                f"but got {embed_dim} and {num_heads}."
+            )
         self._packed = self.kdim == embed_dim and self.vdim == embed_dim
         self._create_projections(has_bias)
         self.out_proj = Dense(embed_dim, embed_dim, has_bias=has_bias, dtype=self.dtype)
@@ -106,12 +126,12 @@ class MultiheadAttention(Cell):
         size, bias = self.embed_dim, self.in_proj_bias
         if self._packed and query is key and key is value:
             packed = ops.dense(query, self.in_proj_weight, bias)
-            return tuple(packed[..., part * size:(part + 1) * size] for part in range(3))
+            return tuple(packed[..., part * size : (part + 1) * size] for part in range(3))
         if self._packed:
-            weights = tuple(self.in_proj_weight[part * size:(part + 1) * size] for part in range(3))
+            weights = tuple(self.in_proj_weight[part * size : (part + 1) * size] for part in range(3))
         else:
             weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
-        biases = (None,) * 3 if bias is None else tuple(bias[part * size:(part + 1) * size] for part in range(3))
+        biases = (None,) * 3 if bias is None else tuple(bias[part * size : (part + 1) * size] for part in range(3))
         return tuple(ops.dense(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
 
     def _heads(self, x):
@@ -128,12 +148,16 @@ class MultiheadAttention(Cell):
             if tuple(attn_mask.shape) == (batch * heads, target, source) and attn_mask.ndim == 3:
                 total = total.reshape(scores_shape)
             elif tuple(attn_mask.shape) != (target, source):
-                raise ValueError(f"For 'MultiheadAttention', the shape of 'attn_mask' must be {(target, source)} or "
-                                 f"{(batch * heads, target, source)}, but got {tuple(attn_mask.shape)}.")
+                raise ValueError(
+                    f"For 'MultiheadAttention', the shape of 'attn_mask' must be {(target, source)} or "
+                    f"{(batch * heads, target, source)}, but got {tuple(attn_mask.shape)}."
+                )
         if key_padding_mask is not None:
             if tuple(key_padding_mask.shape) != (batch, source):
-                raise ValueError(f"For 'MultiheadAttention', the shape of 'key_padding_mask' must be "
-                                 f"{(batch, source)}, but got {tuple(key_padding_mask.shape)}.")
+                raise ValueError(
+                    f"For 'MultiheadAttention', the shape of 'key_padding_mask' must be "
+                    f"{(batch, source)}, but got {tuple(key_padding_mask.shape)}."
+                )
             padding = _additive(key_padding_mask, dtype).reshape((batch, 1, 1, source))
             total = padding if total is None else total + padding
         return total
@@ -159,8 +183,9 @@ class MultiheadAttention(Cell):
         mixed = ops.matmul(weights, v).transpose((2, 0, 1, 3)).reshape((target, batch, self.embed_dim))
         return self.out_proj(mixed), weights
 
-    def construct(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
-                  average_attn_weights=True):
+    def construct(
+        self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True
+    ):
         _check_mask(key_padding_mask, "key_padding_mask", self.cls_name)
         _check_mask(attn_mask, "attn_mask", self.cls_name)
         batched = query.ndim == 3
@@ -190,17 +215,28 @@ def _activation_function(activation):
         return named[activation]
     if isinstance(activation, (ReLU, GELU)) or any(activation is function for function in named.values()):
         return activation
-    raise ValueError(f"For 'Transformer', the 'activation' must be ReLU or GELU as str, function or Cell, "
-                     f"but got {activation}.")
+    raise ValueError(
+        f"For 'Transformer', the 'activation' must be ReLU or GELU as str, function or Cell, but got {activation}."
+    )
 
 
 class _Layer(Cell):
     """What encoder and decoder layers share: arguments, self-attention and the feed-forward block."""
 
-    def _keep_arguments(self, d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
-                        norm_first, dtype):
-        self.__dict__["_arguments"] = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
-                                       batch_first, norm_first, dtype)
+    def _keep_arguments(
+        self, d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, dtype
+    ):
+        self.__dict__["_arguments"] = (
+            d_model,
+            nhead,
+            dim_feedforward,
+            dropout,
+            activation,
+            layer_norm_eps,
+            batch_first,
+            norm_first,
+            dtype,
+        )
         self.d_model, self.nhead, self.norm_first = d_model, nhead, norm_first
         self.batch_first = batch_first
 
@@ -234,11 +270,22 @@ class TransformerEncoderLayer(_Layer):
         Tensor like `src`.
     """
 
-    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5,
-                 batch_first=False, norm_first=False, dtype=mstype.float32):
+    def __init__(
+        self,
+        d_model,
+        nhead,
+        dim_feedforward=2048,
+        dropout=0.1,
+        activation="relu",
+        layer_norm_eps=1e-5,
+        batch_first=False,
+        norm_first=False,
+        dtype=mstype.float32,
+    ):
         super().__init__()
-        self._keep_arguments(d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
-                             norm_first, dtype)
+        self._keep_arguments(
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, dtype
+        )
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, dtype=dtype)
         self.dense1 = Dense(d_model, dim_feedforward, dtype=dtype)
         self.dropout = Dropout(p=dropout)
@@ -271,11 +318,22 @@ class TransformerDecoderLayer(_Layer):
         Tensor like `tgt`.
     """
 
-    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5,
-                 batch_first=False, norm_first=False, dtype=mstype.float32):
+    def __init__(
+        self,
+        d_model,
+        nhead,
+        dim_feedforward=2048,
+        dropout=0.1,
+        activation="relu",
+        layer_norm_eps=1e-5,
+        batch_first=False,
+        norm_first=False,
+        dtype=mstype.float32,
+    ):
         super().__init__()
-        self._keep_arguments(d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
-                             norm_first, dtype)
+        self._keep_arguments(
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, dtype
+        )
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, dtype=dtype)
         self.multihead_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, dtype=dtype)
         self.dense1 = Dense(d_model, dim_feedforward, dtype=dtype)
@@ -289,14 +347,14 @@ class TransformerDecoderLayer(_Layer):
         self.dropout3 = Dropout(p=dropout)
         self.activation = _activation_function(activation)
 
-    def construct(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
-                  memory_key_padding_mask=None):
+    def construct(
+        self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None
+    ):
         def own(x):
             return self.dropout1(self._attention(self.self_attn, x, x, tgt_mask, tgt_key_padding_mask))
 
         def cross(x):
-            return self.dropout2(self._attention(self.multihead_attn, x, memory, memory_mask,
-                                                 memory_key_padding_mask))
+            return self.dropout2(self._attention(self.multihead_attn, x, memory, memory_mask, memory_key_padding_mask))
 
         if self.norm_first:
             tgt = tgt + own(self.norm1(tgt))
@@ -350,11 +408,18 @@ class TransformerDecoder(Cell):
         self.num_layers = num_layers
         self.norm = norm
 
-    def construct(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
-                  memory_key_padding_mask=None):
+    def construct(
+        self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None
+    ):
         for layer in self.layers:
-            tgt = layer(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
-                        tgt_key_padding_mask=tgt_key_padding_mask, memory_key_padding_mask=memory_key_padding_mask)
+            tgt = layer(
+                tgt,
+                memory,
+                tgt_mask=tgt_mask,
+                memory_mask=memory_mask,
+                tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask,
+            )
         return tgt if self.norm is None else self.norm(tgt)
 
 
@@ -383,35 +448,81 @@ class Transformer(Cell):
         Tensor like `tgt`.
     """
 
-    def __init__(self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048,
-                 dropout=0.1, activation="relu", custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5,
-                 batch_first=False, norm_first=False, dtype=mstype.float32):
+    def __init__(
+        self,
+        d_model=512,
+        nhead=8,
+        num_encoder_layers=6,
+        num_decoder_layers=6,
+        dim_feedforward=2048,
+        dropout=0.1,
+        activation="relu",
+        custom_encoder=None,
+        custom_decoder=None,
+        layer_norm_eps=1e-5,
+        batch_first=False,
+        norm_first=False,
+        dtype=mstype.float32,
+    ):
         super().__init__()
-        arguments = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
-                     dtype)
+        arguments = (
+            d_model,
+            nhead,
+            dim_feedforward,
+            dropout,
+            activation,
+            layer_norm_eps,
+            batch_first,
+            norm_first,
+            dtype,
+        )
 
         def norm():
             return LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
 
-        self.encoder = custom_encoder if custom_encoder is not None else TransformerEncoder(
-            TransformerEncoderLayer(*arguments), num_encoder_layers, norm())
-        self.decoder = custom_decoder if custom_decoder is not None else TransformerDecoder(
-            TransformerDecoderLayer(*arguments), num_decoder_layers, norm())
+        self.encoder = (
+            custom_encoder
+            if custom_encoder is not None
+            else TransformerEncoder(TransformerEncoderLayer(*arguments), num_encoder_layers, norm())
+        )
+        self.decoder = (
+            custom_decoder
+            if custom_decoder is not None
+            else TransformerDecoder(TransformerDecoderLayer(*arguments), num_decoder_layers, norm())
+        )
         for param in self.get_parameters():
             if param.ndim > 1:
                 param.set_data(initializer("xavier_uniform", param.shape, param.dtype))
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
 
-    def construct(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None,
-                  tgt_key_padding_mask=None, memory_key_padding_mask=None):
+    def construct(
+        self,
+        src,
+        tgt,
+        src_mask=None,
+        tgt_mask=None,
+        memory_mask=None,
+        src_key_padding_mask=None,
+        tgt_key_padding_mask=None,
+        memory_key_padding_mask=None,
+    ):
         batch_axis = 0 if self.batch_first else 1
         if src.ndim == 3 and src.shape[batch_axis] != tgt.shape[batch_axis]:
-            raise ValueError(f"For 'Transformer', 'src' and 'tgt' must have the same batch size, but got "
-                             f"{src.shape[batch_axis]} and {tgt.shape[batch_axis]}.")
+            raise ValueError(
+                f"For 'Transformer', 'src' and 'tgt' must have the same batch size, but got "
+                f"{src.shape[batch_axis]} and {tgt.shape[batch_axis]}."
+            )
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
-            raise ValueError(f"For 'Transformer', 'src' and 'tgt' must have {self.d_model} features, but got "
-                             f"{src.shape[-1]} and {tgt.shape[-1]}.")
+            raise ValueError(
+                f"For 'Transformer', 'src' and 'tgt' must have {self.d_model} features, but got "
+                f"{src.shape[-1]} and {tgt.shape[-1]}."
+            )
         memory = self.encoder(src, src_mask=src_mask, src_key_padding_mask=src_key_padding_mask)
-        return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
-                            tgt_key_padding_mask=tgt_key_padding_mask,
-                            memory_key_padding_mask=memory_key_padding_mask)
+        return self.decoder(
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+        )

@@ -1,4 +1,5 @@
 """The losses; `morel.nn` offers all of them."""
+
 from morel.nn.loss import loss, margin
 from morel.nn.loss._base import LossBase
 from morel.nn.loss.loss import *

@@ -1,4 +1,5 @@
 """The base class of the losses and the reduction that all share."""
+
 from morel import ops
 from morel._core import Tensor
 from morel.common import dtype as mstype
@@ -26,8 +27,10 @@ def check_same_shape(cls, **inputs):
     check_tensors(cls, **inputs)
     (first_name, first), (second_name, second) = inputs.items()
     if tuple(first.shape) != tuple(second.shape):
-        raise ValueError(f"For '{cls}', '{first_name}' and '{second_name}' must have the same shape, but got "
-                         f"{tuple(first.shape)} and {tuple(second.shape)}.")
+        raise ValueError(
+            f"For '{cls}', '{first_name}' and '{second_name}' must have the same shape, but got "
+            f"{tuple(first.shape)} and {tuple(second.shape)}."
+        )
 
 
 class LossBase(Cell):
@@ -51,8 +54,9 @@ class LossBase(Cell):
     def __init__(self, reduction="mean"):
         super().__init__()
         if reduction not in REDUCTIONS:
-            raise ValueError(f"For '{self.cls_name}', the 'reduction' must be in {list(REDUCTIONS)}, "
-                             f"but got {reduction}.")
+            raise ValueError(
+                f"For '{self.cls_name}', the 'reduction' must be in {list(REDUCTIONS)}, but got {reduction}."
+            )
         self.reduction = reduction
         self.reduce = reduction != "none"
         self.average = reduction != "sum"

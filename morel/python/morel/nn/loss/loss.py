@@ -1,4 +1,5 @@
 """Losses of regression and classification."""
+
 from morel import ops
 from morel.common import dtype as mstype
 from morel.common.parameter import Parameter
@@ -6,9 +7,27 @@ from morel.nn import _check
 from morel.nn.layer.activation import LogSoftmax, get_activation
 from morel.nn.loss._base import LossBase, check_same_shape, check_tensors
 
-__all__ = ["L1Loss", "L1LossExt", "MSELoss", "RMSELoss", "MAELoss", "SmoothL1Loss", "HuberLoss",
-           "SoftmaxCrossEntropyWithLogits", "CrossEntropyLoss", "NLLLoss", "BCELoss", "BCEWithLogitsLoss", "KLDivLoss",
-           "FocalLoss", "DiceLoss", "MultiClassDiceLoss", "CTCLoss", "GaussianNLLLoss", "PoissonNLLLoss"]
+__all__ = [
+    "L1Loss",
+    "L1LossExt",
+    "MSELoss",
+    "RMSELoss",
+    "MAELoss",
+    "SmoothL1Loss",
+    "HuberLoss",
+    "SoftmaxCrossEntropyWithLogits",
+    "CrossEntropyLoss",
+    "NLLLoss",
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "KLDivLoss",
+    "FocalLoss",
+    "DiceLoss",
+    "MultiClassDiceLoss",
+    "CTCLoss",
+    "GaussianNLLLoss",
+    "PoissonNLLLoss",
+]
 
 
 class L1Loss(LossBase):
@@ -197,9 +216,11 @@ class CrossEntropyLoss(LossBase):
         shape = tuple(logits.shape)
         wanted = shape if labels.ndim == logits.ndim else shape[:1] + shape[2:] if logits.ndim > 1 else ()
         if tuple(labels.shape) != wanted:
-            raise ValueError(f"For '{self.cls_name}', 'labels' must have the shape of 'logits' or class numbers of "
-                             f"shape (N, d_0, d_1, ...), but got 'logits' shape: {shape} and 'labels' shape: "
-                             f"{tuple(labels.shape)}.")
+            raise ValueError(
+                f"For '{self.cls_name}', 'labels' must have the shape of 'logits' or class numbers of "
+                f"shape (N, d_0, d_1, ...), but got 'logits' shape: {shape} and 'labels' shape: "
+                f"{tuple(labels.shape)}."
+            )
         return ops.cross_entropy(logits, labels, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
 
 
@@ -279,8 +300,9 @@ class KLDivLoss(LossBase):
 
     def __init__(self, reduction="mean"):
         super().__init__()
-        self.reduction = _check.check_string(reduction, ["none", "mean", "batchmean", "sum"], "reduction",
-                                             self.cls_name)
+        self.reduction = _check.check_string(
+            reduction, ["none", "mean", "batchmean", "sum"], "reduction", self.cls_name
+        )
 
     def construct(self, logits, labels):
         check_tensors(self.cls_name, logits=logits, labels=labels)
@@ -315,12 +337,16 @@ class FocalLoss(LossBase):
     def construct(self, logits, labels):
         check_tensors(self.cls_name, logits=logits, labels=labels)
         if not 2 <= logits.ndim <= 4 or labels.ndim != logits.ndim:
-            raise ValueError(f"For '{self.cls_name}', 'logits' and 'labels' must both have 2 to 4 dims, but got "
-                             f"{logits.ndim} and {labels.ndim}.")
+            raise ValueError(
+                f"For '{self.cls_name}', 'logits' and 'labels' must both have 2 to 4 dims, but got "
+                f"{logits.ndim} and {labels.ndim}."
+            )
         channels = logits.shape[1]
         if channels == 1 or labels.shape[1] not in (1, channels):
-            raise ValueError(f"For '{self.cls_name}', 'logits' must have more than one channel and 'labels' one or as "
-                             f"many, but got {channels} and {labels.shape[1]}.")
+            raise ValueError(
+                f"For '{self.cls_name}', 'logits' must have more than one channel and 'labels' one or as "
+                f"many, but got {channels} and {labels.shape[1]}."
+            )
         logits = logits.reshape((logits.shape[0], channels, -1))
         labels = labels.reshape((labels.shape[0], labels.shape[1], -1))
         log_probability = self.logsoftmax(logits)
@@ -374,8 +400,9 @@ class MultiClassDiceLoss(LossBase):
         self.weights = weights
         self.ignore_indiex = ignore_indiex
         if isinstance(activation, str):
-            _check.check_string(activation, ["softmax", "logsoftmax", "relu", "relu6", "tanh", "sigmoid"], "activation",
-                                self.cls_name)
+            _check.check_string(
+                activation, ["softmax", "logsoftmax", "relu", "relu6", "tanh", "sigmoid"], "activation", self.cls_name
+            )
         self.activation = get_activation(activation) if isinstance(activation, str) else activation
 
     def construct(self, logits, label):
@@ -383,8 +410,10 @@ class MultiClassDiceLoss(LossBase):
         if logits.ndim < 2:
             raise ValueError(f"For '{self.cls_name}', 'logits' must have at least 2 dims, but got {logits.ndim}.")
         if self.weights is not None and self.weights.shape[0] != label.shape[1]:
-            raise ValueError(f"For '{self.cls_name}', 'weights' must have one row per channel, but got "
-                             f"{self.weights.shape[0]} and {label.shape[1]}.")
+            raise ValueError(
+                f"For '{self.cls_name}', 'weights' must have one row per channel, but got "
+                f"{self.weights.shape[0]} and {label.shape[1]}."
+            )
         logits = logits if self.activation is None else self.activation(logits)
         total = 0.0
         for channel in range(label.shape[1]):
@@ -414,8 +443,9 @@ class CTCLoss(LossBase):
         if single:
             log_probs = log_probs.expand_dims(1)
             targets = targets.expand_dims(0) if targets.ndim == 1 else targets
-        loss = ops.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
-                            self.zero_infinity)[0]
+        loss = ops.ctc_loss(
+            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
+        )[0]
         return loss.squeeze(0) if single and loss.ndim else loss
 
 

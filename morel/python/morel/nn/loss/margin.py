@@ -1,11 +1,21 @@
 """Losses that ask for a margin between right and wrong."""
+
 from morel import ops
 from morel.common import dtype as mstype
 from morel.nn import _check
 from morel.nn.loss._base import LossBase, check_same_shape, check_tensors, reduce_loss
 
-__all__ = ["CosineEmbeddingLoss", "HingeEmbeddingLoss", "MarginRankingLoss", "SoftMarginLoss", "TripletMarginLoss",
-           "TripletMarginWithDistanceLoss", "MultiMarginLoss", "MultilabelMarginLoss", "MultiLabelSoftMarginLoss"]
+__all__ = [
+    "CosineEmbeddingLoss",
+    "HingeEmbeddingLoss",
+    "MarginRankingLoss",
+    "SoftMarginLoss",
+    "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
+    "MultiMarginLoss",
+    "MultilabelMarginLoss",
+    "MultiLabelSoftMarginLoss",
+]
 
 
 class CosineEmbeddingLoss(LossBase):

@@ -1,4 +1,5 @@
 """The optimizers; `morel.nn` offers all of them."""
+
 from morel.nn.optim import adam, adaptive, momentum, optimizer
 from morel.nn.optim.adam import *
 from morel.nn.optim.adaptive import *

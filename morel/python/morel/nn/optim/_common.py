@@ -1,4 +1,5 @@
 """What the optimizers share: argument checks and the loop over the parameter groups."""
+
 from morel._core import Tensor
 from morel.common import dtype as mstype
 from morel.common.initializer import initializer
@@ -41,6 +42,7 @@ class ListOptimizer(Optimizer):
 
     def construct(self, gradients):
         from morel import _core
+
         return _core.without_grad(self._step, gradients)
 
     def _step(self, gradients):
@@ -59,4 +61,3 @@ class ListOptimizer(Optimizer):
     def _pick(self, values, indices):
         """The members of a group; the whole list as it is when there is one group."""
         return values if len(indices) == self.param_length else [values[index] for index in indices]
-

@@ -2,11 +2,13 @@
 
 Rules with a fused kernel call it once per list; the others are ordinary operators. Nothing is recorded for gradients.
 """
+
 from morel import ops
 from morel.api import make_operator
 
-_adagrad, _adam, _lamb, _rmsprop, _sgd = (make_operator(name, name)
-                                          for name in ("adagrad_", "adam_", "lamb_", "rmsprop_", "sgd_"))
+_adagrad, _adam, _lamb, _rmsprop, _sgd = (
+    make_operator(name, name) for name in ("adagrad_", "adam_", "lamb_", "rmsprop_", "sgd_")
+)
 
 
 def _decayed(gradient, param, weight_decay):
@@ -40,8 +42,20 @@ def adam(params, gradients, first, second, largest, lr, beta1, beta2, eps, weigh
 def adam_corrected(params, gradients, first, second, largest, lr, beta1, beta2, eps, weight_decay, step, decoupled):
     """Kingma and Ba, 2015, algorithm 1: p -= lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps)."""
     l2, keep = (0.0, 1.0 - lr * weight_decay) if decoupled else (weight_decay, 1.0)
-    _adam(params, gradients, first, second, largest or [], beta1, beta2, eps, l2, keep, lr / (1.0 - beta1 ** step),
-          (1.0 - beta2 ** step) ** -0.5)
+    _adam(
+        params,
+        gradients,
+        first,
+        second,
+        largest or [],
+        beta1,
+        beta2,
+        eps,
+        l2,
+        keep,
+        lr / (1.0 - beta1**step),
+        (1.0 - beta2**step) ** -0.5,
+    )
 
 
 def adam_weight_decay(params, gradients, first, second, lr, beta1, beta2, eps, weight_decay):
@@ -90,8 +104,8 @@ def ftrl(params, gradients, sums, linears, lr, l1, l2, power, weight_decay):
     for param, gradient, total, linear in zip(params, gradients, sums, linears):
         gradient = _decayed(gradient, param, weight_decay)
         grown = total + ops.square(gradient)
-        grown_power = grown ** -power
-        linear.add_(gradient - (grown_power - total ** -power) * param / lr)
+        grown_power = grown**-power
+        linear.add_(gradient - (grown_power - total**-power) * param / lr)
         total.copy_(grown)
         quadratic = grown_power / lr + 2.0 * l2
         chosen = (ops.sign(linear) * l1 - linear) / quadratic

@@ -1,4 +1,5 @@
 """Adam and its relatives. Their states are parameters, so that a checkpoint of an optimizer continues exactly."""
+
 from morel.nn import _check
 from morel.nn.optim import _update
 from morel.nn.optim._common import ListOptimizer, check_adam, power
@@ -38,16 +39,34 @@ class Adam(ListOptimizer):
     """
 
     @opt_init_args_register
-    def __init__(self, params, learning_rate=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, use_locking=False,
-                 use_nesterov=False, weight_decay=0.0, loss_scale=1.0, use_amsgrad=False, **kwargs):
+    def __init__(
+        self,
+        params,
+        learning_rate=1e-3,
+        beta1=0.9,
+        beta2=0.999,
+        eps=1e-8,
+        use_locking=False,
+        use_nesterov=False,
+        weight_decay=0.0,
+        loss_scale=1.0,
+        use_amsgrad=False,
+        **kwargs,
+    ):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         cls = self.cls_name
         if set(kwargs) - {"use_lazy", "use_offload"}:
-            raise KeyError(f"For '{cls}', the supported keywords are 'use_lazy' and 'use_offload', but got "
-                           f"{sorted(kwargs)}.")
+            raise KeyError(
+                f"For '{cls}', the supported keywords are 'use_lazy' and 'use_offload', but got {sorted(kwargs)}."
+            )
         check_adam(beta1, beta2, eps, cls)
-        flags = {"use_locking": use_locking, "use_nesterov": use_nesterov, "use_amsgrad": use_amsgrad,
-                 "use_lazy": kwargs.get("use_lazy", False), "use_offload": kwargs.get("use_offload", False)}
+        flags = {
+            "use_locking": use_locking,
+            "use_nesterov": use_nesterov,
+            "use_amsgrad": use_amsgrad,
+            "use_lazy": kwargs.get("use_lazy", False),
+            "use_offload": kwargs.get("use_offload", False),
+        }
         for name, flag in flags.items():
             setattr(self, name, _check.check_bool(flag, name, cls))
         if self.use_lazy and self.use_offload:
@@ -70,9 +89,20 @@ class Adam(ListOptimizer):
     def _update_group(self, rate, decay, indices, gradients):
         pick = self._pick
         largest = pick(self.vhat, indices) if self.use_amsgrad else None
-        _update.adam(pick(self.parameters, indices), gradients, pick(self.moment1, indices),
-                     pick(self.moment2, indices), largest, rate, self.beta1, self.beta2, self.eps, decay,
-                     *self._powers, self.use_nesterov)
+        _update.adam(
+            pick(self.parameters, indices),
+            gradients,
+            pick(self.moment1, indices),
+            pick(self.moment2, indices),
+            largest,
+            rate,
+            self.beta1,
+            self.beta2,
+            self.eps,
+            decay,
+            *self._powers,
+            self.use_nesterov,
+        )
 
 
 class AdamOffload(Adam):
@@ -90,8 +120,18 @@ class AdamOffload(Adam):
         loss_scale (float): see `Optimizer`. Default ``1.0``.
     """
 
-    def __init__(self, params, learning_rate=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, use_locking=False,
-                 use_nesterov=False, weight_decay=0.0, loss_scale=1.0):
+    def __init__(
+        self,
+        params,
+        learning_rate=1e-3,
+        beta1=0.9,
+        beta2=0.999,
+        eps=1e-8,
+        use_locking=False,
+        use_nesterov=False,
+        weight_decay=0.0,
+        loss_scale=1.0,
+    ):
         super().__init__(params, learning_rate, beta1, beta2, eps, use_locking, use_nesterov, weight_decay, loss_scale)
 
 
@@ -110,8 +150,18 @@ class LazyAdam(Adam):
         loss_scale (float): see `Optimizer`. Default ``1.0``.
     """
 
-    def __init__(self, params, learning_rate=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, use_locking=False,
-                 use_nesterov=False, weight_decay=0.0, loss_scale=1.0):
+    def __init__(
+        self,
+        params,
+        learning_rate=1e-3,
+        beta1=0.9,
+        beta2=0.999,
+        eps=1e-8,
+        use_locking=False,
+        use_nesterov=False,
+        weight_decay=0.0,
+        loss_scale=1.0,
+    ):
         super().__init__(params, learning_rate, beta1, beta2, eps, use_locking, use_nesterov, weight_decay, loss_scale)
         self.beta1_power = power("beta1_power", (1,))
         self.beta2_power = power("beta2_power", (1,))
@@ -140,8 +190,17 @@ class AdamWeightDecay(ListOptimizer):
 
     def _update_group(self, rate, decay, indices, gradients):
         pick = self._pick
-        _update.adam_weight_decay(pick(self.parameters, indices), gradients, pick(self.moments1, indices),
-                                  pick(self.moments2, indices), rate, self.beta1, self.beta2, self.eps, decay)
+        _update.adam_weight_decay(
+            pick(self.parameters, indices),
+            gradients,
+            pick(self.moments1, indices),
+            pick(self.moments2, indices),
+            rate,
+            self.beta1,
+            self.beta2,
+            self.eps,
+            decay,
+        )
 
 
 class AdaMax(ListOptimizer):
@@ -160,8 +219,9 @@ class AdaMax(ListOptimizer):
     """
 
     @opt_init_args_register
-    def __init__(self, params, learning_rate=0.001, beta1=0.9, beta2=0.999, eps=1e-08, weight_decay=0.0,
-                 loss_scale=1.0):
+    def __init__(
+        self, params, learning_rate=0.001, beta1=0.9, beta2=0.999, eps=1e-08, weight_decay=0.0, loss_scale=1.0
+    ):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         check_adam(beta1, beta2, eps, self.cls_name)
         self.beta1, self.beta2, self.eps = beta1, beta2, eps
@@ -174,9 +234,18 @@ class AdaMax(ListOptimizer):
 
     def _update_group(self, rate, decay, indices, gradients):
         pick = self._pick
-        _update.adamax(pick(self.parameters, indices), gradients, pick(self.moment1, indices),
-                       pick(self.moment2, indices), rate, self.beta1, self.beta2, self.eps, decay,
-                       float(self.beta1_power.item()))
+        _update.adamax(
+            pick(self.parameters, indices),
+            gradients,
+            pick(self.moment1, indices),
+            pick(self.moment2, indices),
+            rate,
+            self.beta1,
+            self.beta2,
+            self.eps,
+            decay,
+            float(self.beta1_power.item()),
+        )
 
 
 class Lamb(ListOptimizer):
@@ -204,6 +273,15 @@ class Lamb(ListOptimizer):
 
     def _update_group(self, rate, decay, indices, gradients):
         pick = self._pick
-        _update.lamb(pick(self.parameters, indices), gradients, pick(self.moments1, indices),
-                     pick(self.moments2, indices), rate, self.beta1, self.beta2, self.eps, decay,
-                     int(self.global_step.item()))
+        _update.lamb(
+            pick(self.parameters, indices),
+            gradients,
+            pick(self.moments1, indices),
+            pick(self.moments2, indices),
+            rate,
+            self.beta1,
+            self.beta2,
+            self.eps,
+            decay,
+            int(self.global_step.item()),
+        )

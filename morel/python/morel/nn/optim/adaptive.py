@@ -1,4 +1,5 @@
 """Other optimizers with a step size per element, and averaging."""
+
 from morel._core import Tensor
 from morel.common import dtype as mstype
 from morel.common.parameter import Parameter, ParameterTuple
@@ -29,8 +30,18 @@ class RMSProp(ListOptimizer):
     """
 
     @opt_init_args_register
-    def __init__(self, params, learning_rate=0.1, decay=0.9, momentum=0.0, epsilon=1e-10, use_locking=False,
-                 centered=False, loss_scale=1.0, weight_decay=0.0):
+    def __init__(
+        self,
+        params,
+        learning_rate=0.1,
+        decay=0.9,
+        momentum=0.0,
+        epsilon=1e-10,
+        use_locking=False,
+        centered=False,
+        loss_scale=1.0,
+        weight_decay=0.0,
+    ):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         cls = self.cls_name
         for name, value in (("decay", decay), ("momentum", momentum)):
@@ -48,8 +59,18 @@ class RMSProp(ListOptimizer):
     def _update_group(self, rate, decay, indices, gradients):
         pick = self._pick
         means = pick(self.mg, indices) if self.centered else None
-        _update.rmsprop(pick(self.parameters, indices), gradients, means, pick(self.ms, indices),
-                        pick(self.moment, indices), rate, self.decay, self.momentum, self.epsilon, decay)
+        _update.rmsprop(
+            pick(self.parameters, indices),
+            gradients,
+            means,
+            pick(self.ms, indices),
+            pick(self.moment, indices),
+            rate,
+            self.decay,
+            self.momentum,
+            self.epsilon,
+            decay,
+        )
 
 
 class Adagrad(ListOptimizer):
@@ -75,8 +96,9 @@ class Adagrad(ListOptimizer):
 
     def _update_group(self, rate, decay, indices, gradients):
         pick = self._pick
-        _update.adagrad(pick(self.parameters, indices), gradients, pick(self.accum, indices), rate, decay,
-                        self.update_slots)
+        _update.adagrad(
+            pick(self.parameters, indices), gradients, pick(self.accum, indices), rate, decay, self.update_slots
+        )
 
 
 class Adadelta(ListOptimizer):
@@ -105,8 +127,16 @@ class Adadelta(ListOptimizer):
 
     def _update_group(self, rate, decay, indices, gradients):
         pick = self._pick
-        _update.adadelta(pick(self.parameters, indices), gradients, pick(self.accum, indices),
-                         pick(self.accum_update, indices), rate, self.rho, self.epsilon, decay)
+        _update.adadelta(
+            pick(self.parameters, indices),
+            gradients,
+            pick(self.accum, indices),
+            pick(self.accum_update, indices),
+            rate,
+            self.rho,
+            self.epsilon,
+            decay,
+        )
 
 
 class FTRL(ListOptimizer):
@@ -127,8 +157,18 @@ class FTRL(ListOptimizer):
     """
 
     @opt_init_args_register
-    def __init__(self, params, initial_accum=0.1, learning_rate=0.001, lr_power=-0.5, l1=0.0, l2=0.0,
-                 use_locking=False, loss_scale=1.0, weight_decay=0.0):
+    def __init__(
+        self,
+        params,
+        initial_accum=0.1,
+        learning_rate=0.001,
+        lr_power=-0.5,
+        l1=0.0,
+        l2=0.0,
+        use_locking=False,
+        loss_scale=1.0,
+        weight_decay=0.0,
+    ):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         cls = self.cls_name
         if self.dynamic_lr or self.is_group_lr:
@@ -149,8 +189,17 @@ class FTRL(ListOptimizer):
 
     def _update_group(self, rate, decay, indices, gradients):
         pick = self._pick
-        _update.ftrl(pick(self.parameters, indices), gradients, pick(self.moments, indices),
-                     pick(self.linear, indices), rate, self.l1, self.l2, self.lr_power, decay)
+        _update.ftrl(
+            pick(self.parameters, indices),
+            gradients,
+            pick(self.moments, indices),
+            pick(self.linear, indices),
+            rate,
+            self.l1,
+            self.l2,
+            self.lr_power,
+            decay,
+        )
 
 
 class ProximalAdagrad(ListOptimizer):
@@ -170,8 +219,17 @@ class ProximalAdagrad(ListOptimizer):
     """
 
     @opt_init_args_register
-    def __init__(self, params, accum=0.1, learning_rate=0.001, l1=0.0, l2=0.0, use_locking=False, loss_scale=1.0,
-                 weight_decay=0.0):
+    def __init__(
+        self,
+        params,
+        accum=0.1,
+        learning_rate=0.001,
+        l1=0.0,
+        l2=0.0,
+        use_locking=False,
+        loss_scale=1.0,
+        weight_decay=0.0,
+    ):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         for name, value in (("accum", accum), ("l1", l1), ("l2", l2)):
             _check.check_type(value, float, name, self.cls_name)
@@ -182,8 +240,9 @@ class ProximalAdagrad(ListOptimizer):
 
     def _update_group(self, rate, decay, indices, gradients):
         pick = self._pick
-        _update.proximal_adagrad(pick(self.parameters, indices), gradients, pick(self.accum, indices), rate, self.l1,
-                                 self.l2, decay)
+        _update.proximal_adagrad(
+            pick(self.parameters, indices), gradients, pick(self.accum, indices), rate, self.l1, self.l2, decay
+        )
 
 
 class Rprop(ListOptimizer):
@@ -200,7 +259,7 @@ class Rprop(ListOptimizer):
     """
 
     @opt_init_args_register
-    def __init__(self, params, learning_rate=0.1, etas=(0.5, 1.2), step_sizes=(1e-6, 50.), weight_decay=0.):
+    def __init__(self, params, learning_rate=0.1, etas=(0.5, 1.2), step_sizes=(1e-6, 50.0), weight_decay=0.0):
         super().__init__(learning_rate, params, weight_decay)
         cls = self.cls_name
         for name, value in (("etas", etas), ("step_sizes", step_sizes)):
@@ -208,8 +267,9 @@ class Rprop(ListOptimizer):
             if len(value) != 2:
                 raise ValueError(f"For '{cls}', the '{name}' must be a tuple with the size of 2, but got {len(value)}.")
         if step_sizes[0] > step_sizes[1]:
-            raise ValueError(f"For '{cls}', the largest step size must not be below the smallest, "
-                             f"but got {step_sizes}.")
+            raise ValueError(
+                f"For '{cls}', the largest step size must not be below the smallest, but got {step_sizes}."
+            )
         _check.check_float(etas[0], "etaminus", cls, 0, 1, "()")
         _check.check_float(etas[1], "etaplus", cls, 1, None, "()")
         self.etaminus, self.etaplus = etas
@@ -219,9 +279,19 @@ class Rprop(ListOptimizer):
 
     def _update_group(self, rate, decay, indices, gradients):
         pick = self._pick
-        _update.rprop(pick(self.parameters, indices), gradients, pick(self.prev, indices),
-                      pick(self.step_size, indices), rate, self.etaminus, self.etaplus, self.step_size_min,
-                      self.step_size_max, decay, int(self.global_step.item()) == 1)
+        _update.rprop(
+            pick(self.parameters, indices),
+            gradients,
+            pick(self.prev, indices),
+            pick(self.step_size, indices),
+            rate,
+            self.etaminus,
+            self.etaplus,
+            self.step_size_min,
+            self.step_size_max,
+            decay,
+            int(self.global_step.item()) == 1,
+        )
 
 
 class ASGD(ListOptimizer):
@@ -249,6 +319,16 @@ class ASGD(ListOptimizer):
 
     def _update_group(self, rate, decay, indices, gradients):
         pick = self._pick
-        _update.asgd(pick(self.parameters, indices), gradients, pick(self.ax, indices), pick(self.eta, indices),
-                     pick(self.mu, indices), rate, self.lambd, self.alpha, self.t0, decay,
-                     int(self.global_step.item()))
+        _update.asgd(
+            pick(self.parameters, indices),
+            gradients,
+            pick(self.ax, indices),
+            pick(self.eta, indices),
+            pick(self.mu, indices),
+            rate,
+            self.lambd,
+            self.alpha,
+            self.t0,
+            decay,
+            int(self.global_step.item()),
+        )

@@ -1,4 +1,5 @@
 """Gradient descent with momentum."""
+
 from morel._core import Tensor
 from morel.common import dtype as mstype
 from morel.common.parameter import Parameter
@@ -35,19 +36,24 @@ class SGD(ListOptimizer):
     """
 
     @opt_init_args_register
-    def __init__(self, params, learning_rate=0.1, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False,
-                 loss_scale=1.0):
+    def __init__(
+        self, params, learning_rate=0.1, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, loss_scale=1.0
+    ):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         cls = self.cls_name
         momentum = _check_scalar(momentum, "momentum", cls)
         self.dampening = _check_scalar(dampening, "dampening", cls)
         self.nesterov = _check.check_bool(nesterov, "nesterov", cls)
         if nesterov and (momentum <= 0.0 or dampening != 0.0):
-            raise ValueError(f"For '{cls}', if 'nesterov' is true, 'momentum' must be > 0.0 and 'dampening' must equal "
-                             f"to 0.0, but got 'momentum' {momentum}, 'dampening' {dampening}.")
+            raise ValueError(
+                f"For '{cls}', if 'nesterov' is true, 'momentum' must be > 0.0 and 'dampening' must equal "
+                f"to 0.0, but got 'momentum' {momentum}, 'dampening' {dampening}."
+            )
         if self.dynamic_weight_decay:
-            raise TypeError(f"For '{cls}', the argument 'weight_decay' must be float or int; a weight decay that "
-                            f"changes with the step is not supported.")
+            raise TypeError(
+                f"For '{cls}', the argument 'weight_decay' must be float or int; a weight decay that "
+                f"changes with the step is not supported."
+            )
         self.momentum = Parameter(Tensor(momentum, mstype.float32), name="momentum")
         self.accum = self._state("accum")
         # Only element 0 of `stat` is read: 1 before the first step of its parameter, 0 afterwards.
@@ -68,8 +74,17 @@ class SGD(ListOptimizer):
 
     def _update_group(self, rate, decay, indices, gradients):
         pick = self._pick
-        _update.sgd(pick(self.parameters, indices), gradients, pick(self.accum, indices), rate,
-                    float(self.momentum.item()), self.dampening, decay, self.nesterov, self._first_step(indices))
+        _update.sgd(
+            pick(self.parameters, indices),
+            gradients,
+            pick(self.accum, indices),
+            rate,
+            float(self.momentum.item()),
+            self.dampening,
+            decay,
+            self.nesterov,
+            self._first_step(indices),
+        )
 
 
 class Momentum(ListOptimizer):
@@ -106,5 +121,12 @@ class Momentum(ListOptimizer):
 
     def _update_group(self, rate, decay, indices, gradients):
         pick = self._pick
-        _update.momentum(pick(self.parameters, indices), gradients, pick(self.moments, indices), rate,
-                         float(self.momentum.item()), decay, self.use_nesterov)
+        _update.momentum(
+            pick(self.parameters, indices),
+            gradients,
+            pick(self.moments, indices),
+            rate,
+            float(self.momentum.item()),
+            decay,
+            self.use_nesterov,
+        )

@@ -1,4 +1,5 @@
 """The base class of the optimizers: parameter groups, learning rates, weight decay."""
+
 from morel import ops
 from morel._core import Tensor
 from morel.common import dtype as mstype
@@ -20,6 +21,7 @@ def opt_init_args_register(fn):
     @wraps(fn)
     def wrapped(self, *args, **kwargs):
         from inspect import signature
+
         bound = signature(fn).bind(self, *args, **kwargs)
         bound.apply_defaults()
         arguments = dict(bound.arguments)
@@ -46,8 +48,10 @@ def _check_scalar(value, name, cls, positive=False):
     if not isinstance(value, float):
         raise TypeError(f"For '{cls}', the '{name}' must be float, but got {type(value).__name__}.")
     if value < 0 or (positive and value == 0) or value != value:
-        raise ValueError(f"For '{cls}', the '{name}' must be float and must {'> 0' if positive else '>= 0'}, "
-                         f"but got '{value}' with type 'float'.")
+        raise ValueError(
+            f"For '{cls}', the '{name}' must be float and must {'> 0' if positive else '>= 0'}, "
+            f"but got '{value}' with type 'float'."
+        )
     return value
 
 
@@ -75,6 +79,7 @@ def _like(gradient, param):
 
 class _Group:
     """Parameters that share learning rate, weight decay and gradient centralization; they are updated at once."""
+
     __slots__ = ("learning_rate", "weight_decay", "centralize", "indices")
 
     def __init__(self, learning_rate, weight_decay, centralize):
@@ -116,8 +121,10 @@ class Optimizer(Cell):
         super().__init__(auto_prefix=False)
         parameters = _parameter_list(parameters, "parameters")
         if not all(isinstance(x, Parameter) for x in parameters) and not all(isinstance(x, dict) for x in parameters):
-            raise TypeError("For 'Optimizer', all elements of the argument 'parameters' must be 'Parameter' or 'dict', "
-                            "please check the 'parameters'.")
+            raise TypeError(
+                "For 'Optimizer', all elements of the argument 'parameters' must be 'Parameter' or 'dict', "
+                "please check the 'parameters'."
+            )
         self.loss_scale = _check_scalar(loss_scale, "loss_scale", self.cls_name, positive=True)
         self.need_scale = self.loss_scale != 1.0
         self.reciprocal_scale = 1.0 / self.loss_scale
@@ -165,21 +172,25 @@ class Optimizer(Cell):
             decay = self._preprocess_weight_decay(group.get("weight_decay", weight_decay))
             centralize = group.get("grad_centralization", False)
             if not isinstance(centralize, bool):
-                raise TypeError(f"For 'Optimizer', the 'gradients_centralization' must be bool type, "
-                                f"but got {type(centralize)}.")
+                raise TypeError(
+                    f"For 'Optimizer', the 'gradients_centralization' must be bool type, but got {type(centralize)}."
+                )
             for param in group["params"]:
                 if param.name in seen:
-                    raise RuntimeError(f"For 'Optimizer', the {param.name} parameter already exists, it does not "
-                                       f"support repeated setting. Please check whether the optimizer parameter has "
-                                       f"been set multiple times.")
+                    raise RuntimeError(
+                        f"For 'Optimizer', the {param.name} parameter already exists, it does not "
+                        f"support repeated setting. Please check whether the optimizer parameter has "
+                        f"been set multiple times."
+                    )
                 seen.add(param.name)
                 rows.append((param, rate, decay, centralize))
         rows = rows if order is None else self._ordered(rows, order)
         self._keep_groups(rows, default_rate)
 
     def _keep_groups(self, rows, default_rate):
-        self.group_params, self.group_lr, self.group_weight_decay, self.group_grad_centralization = \
-            (list(column) for column in zip(*rows))
+        self.group_params, self.group_lr, self.group_weight_decay, self.group_grad_centralization = (
+            list(column) for column in zip(*rows)
+        )
         if not self.is_group_lr:
             self.learning_rate = default_rate
         elif self.dynamic_lr:
@@ -201,15 +212,21 @@ class Optimizer(Cell):
         for group in groups:
             unknown = [key for key in group if key not in _GROUP_KEYS]
             if unknown:
-                raise KeyError(f"For 'Optimizer', the key in group params must be one of in {list(_GROUP_KEYS)}, "
-                               f"but got {unknown}.")
+                raise KeyError(
+                    f"For 'Optimizer', the key in group params must be one of in {list(_GROUP_KEYS)}, "
+                    f"but got {unknown}."
+                )
             if "order_params" in group:
                 if len(group) > 1:
-                    raise ValueError(f"For 'Optimizer', the order params dict in group parameters should only include "
-                                     f"the 'order_params' key, but got {list(group)}.")
+                    raise ValueError(
+                        f"For 'Optimizer', the order params dict in group parameters should only include "
+                        f"the 'order_params' key, but got {list(group)}."
+                    )
                 if not hasattr(group["order_params"], "__iter__"):
-                    raise TypeError(f"For 'Optimizer', the value of 'order_params' in group parameters should be "
-                                    f"Iterable type, but got {type(group['order_params'])}.")
+                    raise TypeError(
+                        f"For 'Optimizer', the value of 'order_params' in group parameters should be "
+                        f"Iterable type, but got {type(group['order_params'])}."
+                    )
                 self.is_group_params_ordered = True
                 continue
             if "params" not in group:
@@ -217,23 +234,29 @@ class Optimizer(Cell):
             group["params"] = _parameter_list(group["params"], "group `params`")
             for index, param in enumerate(group["params"]):
                 if not isinstance(param, Parameter):
-                    raise TypeError(f"For 'Optimizer', the element in group parameters must be Parameter type, "
-                                    f"but got {type(param)} at index {index}.")
+                    raise TypeError(
+                        f"For 'Optimizer', the element in group parameters must be Parameter type, "
+                        f"but got {type(param)} at index {index}."
+                    )
             if "lr" in group:
                 self.is_group_lr = True
                 rate = self._preprocess_single_lr(group["lr"])
                 if isinstance(rate, Tensor) and rate.ndim == 1:
                     sizes.add(rate.size)
         if len(sizes) > 1:
-            raise ValueError("For 'Optimizer', the Tensor type dynamic learning rate in group must be the same size as "
-                             "the argument 'learning_rate'.")
+            raise ValueError(
+                "For 'Optimizer', the Tensor type dynamic learning rate in group must be the same size as "
+                "the argument 'learning_rate'."
+            )
 
     @staticmethod
     def _ordered(rows, order):
         if len(order) != len(rows):
-            raise ValueError(f"For 'Optimizer', the length of order parameters must be the same as the length of group "
-                             f"parameters, but got order parameters' length {len(order)}, group parameters' length "
-                             f"{len(rows)}.")
+            raise ValueError(
+                f"For 'Optimizer', the length of order parameters must be the same as the length of group "
+                f"parameters, but got order parameters' length {len(order)}, group parameters' length "
+                f"{len(rows)}."
+            )
         by_name = {row[0].name: row for row in rows}
         for param in order:
             if param.name not in by_name:
@@ -246,8 +269,10 @@ class Optimizer(Cell):
             return _check_scalar(learning_rate, "learning rate", self.cls_name)
         if isinstance(learning_rate, Tensor):
             if learning_rate.ndim > 1:
-                raise ValueError(f"For 'Optimizer', if 'learning_rate' is Tensor type, then the dimension of it should "
-                                 f"be 0 or 1, but got {learning_rate.ndim}.")
+                raise ValueError(
+                    f"For 'Optimizer', if 'learning_rate' is Tensor type, then the dimension of it should "
+                    f"be 0 or 1, but got {learning_rate.ndim}."
+                )
             self.dynamic_lr = self.dynamic_lr or learning_rate.ndim == 1
             return learning_rate.astype(mstype.float32)
         if isinstance(learning_rate, LearningRateSchedule):
@@ -256,8 +281,10 @@ class Optimizer(Cell):
         if hasattr(learning_rate, "__iter__"):
             self.dynamic_lr = True
             return Tensor([float(rate) for rate in learning_rate], mstype.float32)
-        raise TypeError(f"For 'Optimizer', the argument 'learning_rate' must be int, float, Tensor, Iterable or "
-                        f"LearningRateSchedule, but got {type(learning_rate)}.")
+        raise TypeError(
+            f"For 'Optimizer', the argument 'learning_rate' must be int, float, Tensor, Iterable or "
+            f"LearningRateSchedule, but got {type(learning_rate)}."
+        )
 
     def _build_single_lr(self, learning_rate, name):
         """What `get_lr` reads: a Parameter, or a schedule if any rate changes."""
@@ -273,8 +300,9 @@ class Optimizer(Cell):
             return _WrappedWeightDecay(weight_decay, self.loss_scale)
         if isinstance(weight_decay, (float, int)) and not isinstance(weight_decay, bool):
             return _check_scalar(weight_decay, "weight_decay", self.cls_name) * self.loss_scale
-        raise TypeError(f"For 'Optimizer', the argument 'Weight_decay' must be int, float or Cell, but got "
-                        f"{type(weight_decay)}.")
+        raise TypeError(
+            f"For 'Optimizer', the argument 'Weight_decay' must be int, float or Cell, but got {type(weight_decay)}."
+        )
 
     def _build_groups(self):
         """Sorts the parameters by what they share; the usual case is one or two groups."""
@@ -297,8 +325,10 @@ class Optimizer(Cell):
         unscaled gradients, indices, gradients ready for use)."""
         if not isinstance(gradients, (tuple, list)) or len(gradients) != self.param_length:
             got = f"{len(gradients)} of them" if isinstance(gradients, (tuple, list)) else type(gradients).__name__
-            raise ValueError(f"For '{self.cls_name}', the gradients must be a tuple of {self.param_length} tensors, "
-                             f"one for each parameter, but got {got}.")
+            raise ValueError(
+                f"For '{self.cls_name}', the gradients must be a tuple of {self.param_length} tensors, "
+                f"one for each parameter, but got {got}."
+            )
         step = self.global_step
         ready = []
         for group in self._groups:
@@ -320,15 +350,19 @@ class Optimizer(Cell):
             return gradients
         decay = self.get_weight_decay()
         decays = decay if self.is_group else (decay,) * self.param_length
-        return tuple(gradient + param * amount if flag else gradient for gradient, param, amount, flag in
-                     zip(gradients, self.parameters, decays, self.decay_flags))
+        return tuple(
+            gradient + param * amount if flag else gradient
+            for gradient, param, amount, flag in zip(gradients, self.parameters, decays, self.decay_flags)
+        )
 
     def gradients_centralization(self, gradients):
         """Subtracts the mean over all but the first dimension where a group asks for it."""
         if not self.is_group:
             return gradients
-        return tuple(_centralized(gradient) if flag else gradient
-                     for gradient, flag in zip(gradients, self.grad_centralization_flags))
+        return tuple(
+            _centralized(gradient) if flag else gradient
+            for gradient, flag in zip(gradients, self.grad_centralization_flags)
+        )
 
     def scale_grad(self, gradients):
         """Divides the gradients by `loss_scale`."""
@@ -369,16 +403,19 @@ class Optimizer(Cell):
             ValueError: the optimizer does not train the parameter.
         """
         if not isinstance(param, (Parameter, list)):
-            raise TypeError(f"For 'get_lr_parameter', the 'param' must be 'Parameter' or 'list' type, "
-                            f"but got {type(param)}.")
+            raise TypeError(
+                f"For 'get_lr_parameter', the 'param' must be 'Parameter' or 'list' type, but got {type(param)}."
+            )
         places = {id(own): index for index, own in enumerate(self.parameters)}
         rates = []
         for item in param if isinstance(param, list) else [param]:
             if not isinstance(item, Parameter):
                 raise TypeError(f"For 'get_lr_parameter', each element must be a Parameter, but got {type(item)}.")
             if id(item) not in places:
-                raise ValueError(f"For 'get_lr_parameter', the parameter {item.name} is not in optimizer, please check "
-                                 f"whether the argument 'param' is correct.")
+                raise ValueError(
+                    f"For 'get_lr_parameter', the parameter {item.name} is not in optimizer, please check "
+                    f"whether the argument 'param' is correct."
+                )
             rate = self.learning_rate[places[id(item)]] if self.is_group_lr else self.learning_rate
             rates.append(rate.learning_rate if isinstance(rate, (_ConvertToCell, _IteratorLearningRate)) else rate)
         return rates if isinstance(param, list) else rates[0]
@@ -407,8 +444,9 @@ class Optimizer(Cell):
         if not isinstance(value, str):
             raise TypeError(f"For 'Optimizer', the property 'target' must be string, but got {type(value)}.")
         if value != "CPU":
-            raise ValueError(f"For 'Optimizer', the property 'target' must be 'CPU' in the 'CPU' environment, "
-                             f"but got {value}.")
+            raise ValueError(
+                f"For 'Optimizer', the property 'target' must be 'CPU' in the 'CPU' environment, but got {value}."
+            )
         self._target = value
 
     def construct(self, *hyper_params):

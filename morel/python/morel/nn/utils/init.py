@@ -1,4 +1,5 @@
 """Networks whose parameters are filled later."""
+
 from contextlib import contextmanager
 
 from morel.common import parameter as _parameter

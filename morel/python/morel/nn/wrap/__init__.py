@@ -1,4 +1,5 @@
 """Cells around networks; `morel.nn` offers all of them."""
+
 from morel.nn.wrap import cell_wrapper, loss_scale
 from morel.nn.wrap.cell_wrapper import *
 from morel.nn.wrap.loss_scale import *

@@ -1,12 +1,20 @@
 """Cells around a network: with a loss, with gradients, with an optimizer."""
+
 from morel import ops
 from morel._core import Tensor
 from morel.common.parameter import Parameter, ParameterTuple
 from morel.nn.cell import Cell
 from morel.nn.layer.basic import Identity
 
-__all__ = ["WithLossCell", "WithGradCell", "WithEvalCell", "ForwardValueAndGrad", "TrainOneStepCell",
-           "GradAccumulationCell", "ParameterUpdate"]
+__all__ = [
+    "WithLossCell",
+    "WithGradCell",
+    "WithEvalCell",
+    "ForwardValueAndGrad",
+    "TrainOneStepCell",
+    "GradAccumulationCell",
+    "ParameterUpdate",
+]
 
 
 class WithLossCell(Cell):
@@ -57,8 +65,9 @@ class WithEvalCell(Cell):
     def __init__(self, network, loss_fn, add_cast_fp32=False):
         super().__init__(auto_prefix=False)
         if not isinstance(add_cast_fp32, bool):
-            raise TypeError(f"For 'WithEvalCell', 'add_cast_fp32' must be bool, but got "
-                            f"{type(add_cast_fp32).__name__}.")
+            raise TypeError(
+                f"For 'WithEvalCell', 'add_cast_fp32' must be bool, but got {type(add_cast_fp32).__name__}."
+            )
         self._network = network
         self._loss_fn = loss_fn
         self.add_cast_fp32 = add_cast_fp32
@@ -67,6 +76,7 @@ class WithEvalCell(Cell):
         output = self._network(data)
         if self.add_cast_fp32:
             from morel.common import dtype as mstype
+
             label = label.astype(mstype.float32) if label.dtype == mstype.float16 else label
             output = output.astype(mstype.float32)
         return self._loss_fn(output, label), output, label
@@ -132,15 +142,20 @@ class ForwardValueAndGrad(Cell):
     def __init__(self, network, weights=None, get_all=False, get_by_list=False, sens_param=False):
         super().__init__(auto_prefix=False)
         if not callable(network):
-            raise TypeError(f"For 'ForwardValueAndGrad', the argument 'network' must be cell, function type or method "
-                            f"type, but got '{type(network)}'.")
+            raise TypeError(
+                f"For 'ForwardValueAndGrad', the argument 'network' must be cell, function type or method "
+                f"type, but got '{type(network)}'."
+            )
         for name, value in (("get_all", get_all), ("get_by_list", get_by_list)):
             if not isinstance(value, bool):
-                raise TypeError(f"For 'ForwardValueAndGrad', the type of '{name}' must be bool, "
-                                f"but got '{type(value)}'.")
+                raise TypeError(
+                    f"For 'ForwardValueAndGrad', the type of '{name}' must be bool, but got '{type(value)}'."
+                )
         if get_by_list and not isinstance(weights, (tuple, list)):
-            raise TypeError(f"For 'ForwardValueAndGrad', when 'get_by_list' is set to True, the argument 'weights' "
-                            f"must be Parameters array, but got '{type(weights)}'.")
+            raise TypeError(
+                f"For 'ForwardValueAndGrad', when 'get_by_list' is set to True, the argument 'weights' "
+                f"must be Parameters array, but got '{type(weights)}'."
+            )
         self.network = network
         if isinstance(network, Cell):
             network.set_grad()
@@ -208,8 +223,7 @@ class TrainOneStepCell(Cell):
         self.grad_reducer = Identity()
 
     def construct(self, *inputs):
-        loss, gradients = loss_and_gradients(self.network, self.weights, inputs,
-                                             self.sens if self.sense_flag else None)
+        loss, gradients = loss_and_gradients(self.network, self.weights, inputs, self.sens if self.sense_flag else None)
         gradients = self.grad_reducer(gradients)
         self.optimizer(gradients)
         if self.return_grad:
@@ -228,14 +242,19 @@ class GradAccumulationCell(Cell):
     def __init__(self, network, micro_size):
         super().__init__(auto_prefix=False)
         if not isinstance(network, Cell):
-            raise TypeError(f"For 'GradAccumulationCell', the argument 'network' must cell type, but got the type : "
-                            f"{type(network)}.")
+            raise TypeError(
+                f"For 'GradAccumulationCell', the argument 'network' must cell type, but got the type : "
+                f"{type(network)}."
+            )
         if isinstance(micro_size, bool) or not isinstance(micro_size, int):
-            raise TypeError(f"For 'GradAccumulationCell', the argument 'micro_size' must be integer, but got the type "
-                            f": {type(micro_size)}.")
+            raise TypeError(
+                f"For 'GradAccumulationCell', the argument 'micro_size' must be integer, but got the type "
+                f": {type(micro_size)}."
+            )
         if micro_size <= 0:
-            raise ValueError(f"For 'GradAccumulationCell', the argument 'micro_size' must be large than 0, "
-                             f"but got {micro_size}.")
+            raise ValueError(
+                f"For 'GradAccumulationCell', the argument 'micro_size' must be large than 0, but got {micro_size}."
+            )
         self.network = network
         self.micro_size = micro_size
 
@@ -246,9 +265,11 @@ class GradAccumulationCell(Cell):
             for value in inputs:
                 size, rest = divmod(value.shape[0], self.micro_size)
                 if rest:
-                    raise ValueError(f"For 'GradAccumulationCell', the 0th dimension of the inputs, {value.shape[0]}, "
-                                     f"must be divisible by {self.micro_size}.")
-                chosen.append(value[part * size:(part + 1) * size])
+                    raise ValueError(
+                        f"For 'GradAccumulationCell', the 0th dimension of the inputs, {value.shape[0]}, "
+                        f"must be divisible by {self.micro_size}."
+                    )
+                chosen.append(value[part * size : (part + 1) * size])
             output = self.network(*chosen)
             total = output if total is None else total + output
         return total

@@ -1,7 +1,8 @@
 """Training with a loss scale, for half types whose gradients would underflow."""
+
 from morel import ops
-from morel.api import make_operator
 from morel._core import Tensor
+from morel.api import make_operator
 from morel.common import dtype as mstype
 from morel.common.parameter import Parameter
 from morel.nn.cell import Cell
@@ -97,16 +98,21 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         self.loss_scaling_manager = None
         if isinstance(scale_sense, Cell):
             self.loss_scaling_manager = scale_sense
-            self.scale_sense = Parameter(Tensor(float(scale_sense.get_loss_scale()), mstype.float32),
-                                         name="scale_sense")
+            self.scale_sense = Parameter(
+                Tensor(float(scale_sense.get_loss_scale()), mstype.float32), name="scale_sense"
+            )
         elif isinstance(scale_sense, Tensor):
             if tuple(scale_sense.shape) not in ((), (1,)):
-                raise ValueError(f"For 'TrainOneStepWithLossScaleCell', the shape of 'scale_sense' must be (1,) or (), "
-                                 f"but got {tuple(scale_sense.shape)}.")
+                raise ValueError(
+                    f"For 'TrainOneStepWithLossScaleCell', the shape of 'scale_sense' must be (1,) or (), "
+                    f"but got {tuple(scale_sense.shape)}."
+                )
             self.scale_sense = Parameter(scale_sense, name="scale_sense")
         else:
-            raise TypeError(f"For 'TrainOneStepWithLossScaleCell', the 'scale_sense' must be Cell or Tensor, but got "
-                            f"'scale_sense' type: {type(scale_sense)}.")
+            raise TypeError(
+                f"For 'TrainOneStepWithLossScaleCell', the 'scale_sense' must be Cell or Tensor, but got "
+                f"'scale_sense' type: {type(scale_sense)}."
+            )
 
     def construct(self, *inputs):
         scale = self.scale_sense.value().reshape(()).clone()
@@ -124,8 +130,9 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     def set_sense_scale(self, sens):
         """Sets the scale, a Tensor."""
         if not isinstance(sens, Tensor):
-            raise TypeError(f"For 'TrainOneStepWithLossScaleCell', the type of 'sens' must be Tensor, "
-                            f"but got {type(sens)}.")
+            raise TypeError(
+                f"For 'TrainOneStepWithLossScaleCell', the type of 'sens' must be Tensor, but got {type(sens)}."
+            )
         self.scale_sense.set_data(sens)
 
     def start_overflow_check(self, pre_cond, compute_input):

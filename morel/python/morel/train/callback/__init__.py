@@ -2,7 +2,7 @@
 
 from morel.train.callback import _callback, _checkpoint, _monitor, _progress, _schedule
 from morel.train.callback._callback import *  # noqa: F401,F403
-from morel.train.callback._callback import _InternalCallbackParam
+from morel.train.callback._callback import _CallbackManager, _InternalCallbackParam
 from morel.train.callback._checkpoint import *  # noqa: F401,F403
 from morel.train.callback._monitor import *  # noqa: F401,F403
 from morel.train.callback._progress import *  # noqa: F401,F403

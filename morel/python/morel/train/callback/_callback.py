@@ -100,7 +100,7 @@ class CallbackList:
     """The callbacks of a run as one. Hooks that nobody has overridden are not called at all."""
 
     def __init__(self, callbacks):
-        self.callbacks = callbacks
+        self.callbacks = callbacks = as_list(callbacks)
         self._stack = ExitStack()
         for hook in _HOOKS:
             setattr(self, hook, self._caller([c for c in callbacks if _defines(type(c), hook)], hook))
@@ -122,6 +122,9 @@ class CallbackList:
 
     def __exit__(self, *err):
         return self._stack.__exit__(*err)
+
+
+_CallbackManager = CallbackList  # MindSpore's name
 
 
 def _defines(cls, hook):

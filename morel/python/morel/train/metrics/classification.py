@@ -191,8 +191,8 @@ class TopKCategoricalAccuracy(Metric):
     @rearrange_inputs
     def update(self, *inputs):
         y_pred, y = self._pair(inputs)
-        if y_pred.ndim == y.ndim and y_pred.shape == y.shape:
-            y = y.argmax(axis=1)
+        if y_pred.ndim == y.ndim:
+            y = y.argmax(axis=1)  # one-hot
         if self.k > y_pred.shape[1]:
             raise ValueError(
                 f"For 'TopKCategoricalAccuracy', 'k' is {self.k}, but there are {y_pred.shape[1]} classes."

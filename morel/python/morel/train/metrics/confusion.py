@@ -92,12 +92,6 @@ class ROC(Metric):
     def update(self, *inputs):
         y_pred, y = self._pair(inputs)
         if y_pred.ndim == y.ndim:
-            if y_pred.ndim > 1 and self.class_num != y_pred.shape[1]:
-                raise ValueError(
-                    f"For 'ROC', the 'class_num' must equal the number of classes from predicted value (input[0]), "
-                    f"but got 'class_num' {self.class_num}, the number of classes from predicted value "
-                    f"{y_pred.shape[1]}."
-                )
             y_pred, y = y_pred.reshape(-1), y.reshape(-1)
         elif y_pred.ndim == y.ndim + 1:
             if self.class_num != y_pred.shape[1]:

@@ -60,6 +60,12 @@ class Metric(metaclass=abc.ABCMeta):
         self._indexes = indexes
         return self
 
+    def __call__(self, *inputs):
+        """The value for one batch alone: `clear`, `update` and `eval`."""
+        self.clear()
+        self.update(*inputs)
+        return self.eval()
+
     @abc.abstractmethod
     def clear(self):
         """Forgets all batches."""

@@ -1,4 +1,5 @@
 """The layers; `morel.mint.nn` offers all of them."""
+
 from morel.mint.nn.layer import activation, basic, conv, loss, normalization, padding, pooling
 from morel.mint.nn.layer.activation import *
 from morel.mint.nn.layer.basic import *
@@ -8,5 +9,6 @@ from morel.mint.nn.layer.normalization import *
 from morel.mint.nn.layer.padding import *
 from morel.mint.nn.layer.pooling import *
 
-__all__ = [name for module in (activation, basic, conv, loss, normalization, padding, pooling)
-           for name in module.__all__]
+__all__ = [
+    name for module in (activation, basic, conv, loss, normalization, padding, pooling) for name in module.__all__
+]

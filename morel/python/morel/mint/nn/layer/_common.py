@@ -1,4 +1,5 @@
 """What the layers of `mint.nn` share."""
+
 from morel.nn.cell import Cell
 
 

@@ -1,4 +1,5 @@
 """Activation layers of `mint.nn`."""
+
 from morel import ops
 from morel.mint.nn.layer._common import InplaceActivation
 from morel.nn.cell import Cell
@@ -11,8 +12,28 @@ from morel.nn.layer.activation import ReLU
 from morel.nn.layer.activation import SoftmaxExt as Softmax
 from morel.nn.layer.activation import SoftShrink as Softshrink
 
-__all__ = ["ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LogSigmoid", "LogSoftmax",
-           "Mish", "PReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softshrink", "Tanh", "Threshold"]
+__all__ = [
+    "ELU",
+    "GELU",
+    "GLU",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Mish",
+    "PReLU",
+    "ReLU",
+    "ReLU6",
+    "SELU",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softshrink",
+    "Tanh",
+    "Threshold",
+]
 
 
 class ReLU6(InplaceActivation):

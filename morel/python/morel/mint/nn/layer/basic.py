@@ -1,4 +1,5 @@
 """Linear, dropout, shape and upsampling layers of `mint.nn`."""
+
 from morel import ops
 from morel.nn.cell import Cell
 from morel.nn.layer.basic import Dropout2dExt as Dropout2d
@@ -9,8 +10,20 @@ from morel.nn.layer.basic import UpsampleExt as Upsample
 from morel.nn.layer.embedding import EmbeddingExt as Embedding
 from morel.nn.layer.image import PixelShuffle
 
-__all__ = ["Dropout", "Dropout2d", "Embedding", "Flatten", "Identity", "Linear", "PixelShuffle", "Upsample",
-           "UpsamplingBilinear2d", "UpsamplingNearest2d", "Unfold", "Fold"]
+__all__ = [
+    "Dropout",
+    "Dropout2d",
+    "Embedding",
+    "Flatten",
+    "Identity",
+    "Linear",
+    "PixelShuffle",
+    "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
+    "Unfold",
+    "Fold",
+]
 
 
 class Flatten(_Flatten):

@@ -1,4 +1,5 @@
 """Convolution layers of `mint.nn`."""
+
 import math
 
 from morel import ops
@@ -13,24 +14,29 @@ __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose2d"]
 
 class _Conv(Cell):
     """Arguments, checks and parameters that all these layers share."""
+
     _rank = 2
     _transposed = False
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
-                 dtype):
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, dtype
+    ):
         super().__init__()
         cls = self.cls_name
         self.in_channels = _check.check_int(in_channels, "in_channels", cls, 0)
         self.out_channels = _check.check_int(out_channels, "out_channels", cls, 0)
         self.groups = _check.check_positive_int(groups, "groups", cls)
         if in_channels % groups or out_channels % groups:
-            raise ValueError(f"For '{cls}', 'in_channels' and 'out_channels' must be divisible by 'groups', but got "
-                             f"{in_channels}, {out_channels} and {groups}.")
+            raise ValueError(
+                f"For '{cls}', 'in_channels' and 'out_channels' must be divisible by 'groups', but got "
+                f"{in_channels}, {out_channels} and {groups}."
+            )
         self.kernel_size = _check.int_tuple(kernel_size, self._rank, "kernel_size", cls)
         self.stride = _check.int_tuple(stride, self._rank, "stride", cls)
         self.dilation = _check.int_tuple(dilation, self._rank, "dilation", cls)
-        self.padding_mode = _check.check_string(padding_mode, ["zeros", "reflect", "replicate", "circular"],
-                                                "padding_mode", cls)
+        self.padding_mode = _check.check_string(
+            padding_mode, ["zeros", "reflect", "replicate", "circular"], "padding_mode", cls
+        )
         self.padding = self._check_padding(padding)
         self._create_parameters(_check.check_bool(bias, "bias", cls), mstype.float32 if dtype is None else dtype)
 
@@ -43,8 +49,11 @@ class _Conv(Cell):
         return padding
 
     def _create_parameters(self, bias, dtype):
-        pair = (self.in_channels, self.out_channels // self.groups) if self._transposed else \
-            (self.out_channels, self.in_channels // self.groups)
+        pair = (
+            (self.in_channels, self.out_channels // self.groups)
+            if self._transposed
+            else (self.out_channels, self.in_channels // self.groups)
+        )
         shape = (*pair, *self.kernel_size)
         self.weight = Parameter(initializer(HeUniform(math.sqrt(5)), shape, dtype), name="weight")
         self.bias = None
@@ -53,18 +62,32 @@ class _Conv(Cell):
             self.bias = Parameter(initializer(Uniform(bound), (self.out_channels,), dtype), name="bias")
 
     def extend_repr(self):
-        return (f"input_channels={self.in_channels}, output_channels={self.out_channels}, "
-                f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-                f"dilation={self.dilation}, groups={self.groups}, bias={self.bias is not None}")
+        return (
+            f"input_channels={self.in_channels}, output_channels={self.out_channels}, "
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"dilation={self.dilation}, groups={self.groups}, bias={self.bias is not None}"
+        )
 
 
 class _ForwardConv(_Conv):
     """A convolution; padding that the operator lacks is put around the input first."""
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", dtype=None):
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
-                         dtype)
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        dtype=None,
+    ):
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, dtype
+        )
         if self.padding == "valid":
             sides = [(0, 0)] * self._rank
         elif self.padding == "same":
@@ -84,8 +107,16 @@ class _ForwardConv(_Conv):
         if self._pad_list is not None:
             x = ops.pad(x, self._pad_list, self._pad_mode)
         single = x.ndim == self._rank + 1
-        output = operator(x.expand_dims(0) if single else x, self.weight, self.bias, self.stride, "pad",
-                          self._operator_padding, self.dilation, self.groups)
+        output = operator(
+            x.expand_dims(0) if single else x,
+            self.weight,
+            self.bias,
+            self.stride,
+            "pad",
+            self._operator_padding,
+            self.dilation,
+            self.groups,
+        )
         return output.squeeze(0) if single else output
 
 
@@ -114,6 +145,7 @@ class Conv2d(_ForwardConv):
 
 class Conv3d(_ForwardConv):
     """3-D convolution of [N, C_in, D, H, W]; arguments as `Conv2d`."""
+
     _rank = 3
 
     def construct(self, input):
@@ -122,6 +154,7 @@ class Conv3d(_ForwardConv):
 
 class Conv1d(_ForwardConv):
     """1-D convolution of [N, C_in, L]; arguments as `Conv2d`."""
+
     _rank = 1
 
     def construct(self, input):
@@ -130,15 +163,17 @@ class Conv1d(_ForwardConv):
 
 def _conv3d(x, weight, bias, stride, _pad_mode, padding, dilation, groups):
     if x.shape[1] != weight.shape[1] * groups:
-        raise ValueError(f"For 'Conv3d', the input must have {weight.shape[1] * groups} channels, "
-                         f"but got {x.shape[1]}.")
+        raise ValueError(
+            f"For 'Conv3d', the input must have {weight.shape[1] * groups} channels, but got {x.shape[1]}."
+        )
     return _window.conv3d(x, weight, bias, stride, [(side, side) for side in padding], dilation, groups)
 
 
 def _conv1d(x, weight, bias, stride, pad_mode, padding, dilation, groups):
     """As a 2-D convolution of height 1."""
-    return ops.conv2d(x.expand_dims(2), weight.expand_dims(2), bias, (1, *stride), pad_mode, (0, *padding),
-                      (1, *dilation), groups).squeeze(2)
+    return ops.conv2d(
+        x.expand_dims(2), weight.expand_dims(2), bias, (1, *stride), pad_mode, (0, *padding), (1, *dilation), groups
+    ).squeeze(2)
 
 
 class ConvTranspose2d(_Conv):
@@ -157,14 +192,28 @@ class ConvTranspose2d(_Conv):
         padding_mode (str): ``"zeros"``.
         dtype (mindspore.dtype): dtype of the parameters. Default ``None``: float32.
     """
+
     _transposed = True
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
-                 bias=True, dilation=1, padding_mode="zeros", dtype=None):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        padding_mode="zeros",
+        dtype=None,
+    ):
         if padding_mode != "zeros":
             raise ValueError(f"For 'ConvTranspose2d', only 'zeros' padding mode is supported, but got {padding_mode}.")
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
-                         dtype)
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, dtype
+        )
         self.output_padding = _check.int_tuple(output_padding, 2, "output_padding", self.cls_name, 0)
 
     def construct(self, input, output_size=None):
@@ -173,8 +222,16 @@ class ConvTranspose2d(_Conv):
             extra = self._extra_for(input, output_size)
         single = input.ndim == 3
         sides = [(side, side) for side in self.padding]
-        output = _window.conv_transpose2d(input.expand_dims(0) if single else input, self.weight, self.bias,
-                                          self.stride, sides, extra, self.groups, self.dilation)
+        output = _window.conv_transpose2d(
+            input.expand_dims(0) if single else input,
+            self.weight,
+            self.bias,
+            self.stride,
+            sides,
+            extra,
+            self.groups,
+            self.dilation,
+        )
         return output.squeeze(0) if single else output
 
     def _extra_for(self, x, output_size):
@@ -184,7 +241,9 @@ class ConvTranspose2d(_Conv):
             reach = self.dilation[axis] * (self.kernel_size[axis] - 1) + 1
             least = (x.shape[axis - 2] - 1) * self.stride[axis] - 2 * self.padding[axis] + reach
             if not least <= wanted < least + max(self.stride[axis], self.dilation[axis]):
-                raise ValueError(f"For 'ConvTranspose2d', 'output_size' {wanted} must be in [{least}, "
-                                 f"{least + max(self.stride[axis], self.dilation[axis])}).")
+                raise ValueError(
+                    f"For 'ConvTranspose2d', 'output_size' {wanted} must be in [{least}, "
+                    f"{least + max(self.stride[axis], self.dilation[axis])})."
+                )
             extra.append(wanted - least)
         return tuple(extra)

@@ -1,12 +1,23 @@
 """Losses of `mint.nn`."""
+
 from morel.mint.nn import functional
 from morel.nn import loss as _losses
 from morel.nn.loss import L1LossExt as L1Loss
 from morel.nn.loss import SoftMarginLoss
 from morel.nn.loss._base import check_tensors
 
-__all__ = ["BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "KLDivLoss", "L1Loss", "MSELoss",
-           "NLLLoss", "SmoothL1Loss", "SoftMarginLoss"]
+__all__ = [
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CosineEmbeddingLoss",
+    "CrossEntropyLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "MSELoss",
+    "NLLLoss",
+    "SmoothL1Loss",
+    "SoftMarginLoss",
+]
 
 
 class _WithTarget:

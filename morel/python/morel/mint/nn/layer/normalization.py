@@ -1,4 +1,5 @@
 """Normalisation layers of `mint.nn`."""
+
 from morel import ops
 from morel._core import Tensor
 from morel.common import dtype as mstype
@@ -22,6 +23,7 @@ class _BatchNorm(Cell):
         track_running_stats (bool): keep moving statistics for evaluation. Default ``True``.
         dtype (mindspore.dtype): dtype of the parameters. Default ``None``: float32.
     """
+
     _ranks = ()
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, dtype=None):
@@ -40,8 +42,9 @@ class _BatchNorm(Cell):
         if track_running_stats:
             self.running_mean = self._new("running_mean", "zeros", False)
             self.running_var = self._new("running_var", "ones", False)
-            self.num_batches_tracked = Parameter(Tensor(0, mstype.int64), name="num_batches_tracked",
-                                                 requires_grad=False)
+            self.num_batches_tracked = Parameter(
+                Tensor(0, mstype.int64), name="num_batches_tracked", requires_grad=False
+            )
 
     def _new(self, name, init, requires_grad=True):
         return Parameter(initializer(init, self.num_features, self.dtype), name=name, requires_grad=requires_grad)
@@ -71,12 +74,15 @@ class _BatchNorm(Cell):
         return self._normalize(input, use_batch, share)
 
     def _normalize(self, x, use_batch, share):
-        return ops.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, use_batch, share,
-                              self.eps)
+        return ops.batch_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, use_batch, share, self.eps
+        )
 
     def extend_repr(self):
-        return (f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-                f"track_running_stats={self.track_running_stats}")
+        return (
+            f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
 
 
 class BatchNorm1d(_BatchNorm):
@@ -96,10 +102,19 @@ class BatchNorm3d(_BatchNorm):
 
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation with statistics over a process group; on one device over the batch."""
+
     _ranks = (2, 3, 4, 5)
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None,
-                 dtype=None):
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        track_running_stats=True,
+        process_group=None,
+        dtype=None,
+    ):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
         self.process_group = process_group
 
@@ -120,8 +135,10 @@ class GroupNorm(Cell):
         self.num_groups = _check.check_positive_int(num_groups, "num_groups", self.cls_name)
         self.num_channels = _check.check_positive_int(num_channels, "num_channels", self.cls_name)
         if num_channels % num_groups:
-            raise ValueError(f"For 'GroupNorm', 'num_channels' must be divisible by 'num_groups', but got "
-                             f"{num_channels} and {num_groups}.")
+            raise ValueError(
+                f"For 'GroupNorm', 'num_channels' must be divisible by 'num_groups', but got "
+                f"{num_channels} and {num_groups}."
+            )
         self.eps = eps
         self.affine = affine
         dtype = mstype.float32 if dtype is None else dtype
@@ -134,5 +151,4 @@ class GroupNorm(Cell):
         return ops.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extend_repr(self):
-        return (f"num_groups={self.num_groups}, num_channels={self.num_channels}, eps={self.eps}, "
-                f"affine={self.affine}")
+        return f"num_groups={self.num_groups}, num_channels={self.num_channels}, eps={self.eps}, affine={self.affine}"

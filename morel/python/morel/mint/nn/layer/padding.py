@@ -1,12 +1,24 @@
 """Padding layers of `mint.nn`: those of `nn`, whose input is called ``input`` here."""
+
 from morel.nn.layer import padding as _layers
 
-__all__ = ["ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
-           "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d"]
+__all__ = [
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
+]
 
 
 class _WithInput:
-
     def construct(self, input):
         return super().construct(input)
 
@@ -68,6 +80,7 @@ class ZeroPad3d(_WithInput, _layers._PadNd):
     Args:
         padding (Union[int, tuple]): all sides, or (left, right, top, bottom, front, back); negative numbers crop.
     """
+
     _rank = 3
 
     def __init__(self, padding):

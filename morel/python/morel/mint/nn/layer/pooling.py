@@ -1,15 +1,29 @@
 """Pooling layers of `mint.nn`."""
-from morel.nn.layer.pooling import (AdaptiveAvgPool1d as _AdaptiveAvgPool1d, AdaptiveAvgPool2d as _AdaptiveAvgPool2d,
-                                    AdaptiveAvgPool3d as _AdaptiveAvgPool3d, AdaptiveMaxPool1d as _AdaptiveMaxPool1d,
-                                    AdaptiveMaxPool2d, AvgPool1dExt as AvgPool1d, AvgPool2dExt as AvgPool2d,
-                                    AvgPool3dExt as AvgPool3d, MaxPool2dExt as MaxPool2d)
 
-__all__ = ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
-           "AvgPool1d", "AvgPool2d", "AvgPool3d", "MaxPool2d"]
+from morel.nn.layer.pooling import AdaptiveAvgPool1d as _AdaptiveAvgPool1d
+from morel.nn.layer.pooling import AdaptiveAvgPool2d as _AdaptiveAvgPool2d
+from morel.nn.layer.pooling import AdaptiveAvgPool3d as _AdaptiveAvgPool3d
+from morel.nn.layer.pooling import AdaptiveMaxPool1d as _AdaptiveMaxPool1d
+from morel.nn.layer.pooling import AdaptiveMaxPool2d
+from morel.nn.layer.pooling import AvgPool1dExt as AvgPool1d
+from morel.nn.layer.pooling import AvgPool2dExt as AvgPool2d
+from morel.nn.layer.pooling import AvgPool3dExt as AvgPool3d
+from morel.nn.layer.pooling import MaxPool2dExt as MaxPool2d
+
+__all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
+    "MaxPool2d",
+]
 
 
 class _ShowsSize:
-
     def extend_repr(self):
         return f"output_size={self.output_size}"
 
