@@ -56,12 +56,16 @@ class Mlp {
 
   // One step of Adam; returns the loss.
   float step(const Var& x, const Var& labels) {
-    const auto [loss, gradients] = morel::value_and_grad([&] { return ops("cross_entropy", (*this)(x), labels); }, parameters_);
+    const auto [loss, gradients] =
+        morel::value_and_grad([&] { return ops("cross_entropy", (*this)(x), labels); }, parameters_);
     ++steps_;
     const double beta1 = 0.9, beta2 = 0.999, rate = 1e-3;
     const double size = rate * std::sqrt(1 - std::pow(beta2, steps_)) / (1 - std::pow(beta1, steps_));
-    const auto list = [](const std::vector<Tensor>& tensors) { return morel::Value(morel::Value::List(tensors.begin(), tensors.end())); };
-    morel::call("adam_", {list(parameters_), list(gradients), list(first_), list(second_), list({}), beta1, beta2, 1e-8, 0.0, 1.0, size, 1.0});
+    const auto list = [](const std::vector<Tensor>& tensors) {
+      return morel::Value(morel::Value::List(tensors.begin(), tensors.end()));
+    };
+    morel::call("adam_", {list(parameters_), list(gradients), list(first_), list(second_), list({}), beta1, beta2, 1e-8,
+                          0.0, 1.0, size, 1.0});
     return *loss.as<float>();
   }
 
@@ -91,8 +95,9 @@ int run(const std::string& folder, int epochs) {
       sum += network.step(ops("gather", train.images, chosen, 0), ops("gather", train.labels, chosen, 0));
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    std::printf("epoch %d: loss %.4f, test accuracy %.4f, %.0f images/s\n", epoch + 1, sum / static_cast<double>(count / batch),
-                accuracy(network, test), static_cast<double>(count) / seconds.count());
+    std::printf("epoch %d: loss %.4f, test accuracy %.4f, %.0f images/s\n", epoch + 1,
+                sum / static_cast<double>(count / batch), accuracy(network, test),
+                static_cast<double>(count) / seconds.count());
   }
   return accuracy(network, test) > 0.8 ? 0 : 1;
 }

@@ -18,7 +18,7 @@
 
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
-#include "morel/kernels/onednn.h"
+#include "morel/kernels/onednn.inc"
 
 namespace morel {
 namespace {

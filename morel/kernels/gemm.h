@@ -2,8 +2,8 @@
 // free strides on both axes of every matrix, so transposes are stride swaps.
 //
 // Who computes: our own kernels for every dtype and shape (gemm_simd.inc; gemm_thin_simd.inc where reading B is the
-// cost), oneDNN for large float32 tiles
-// and for bfloat16 where the CPU multiplies it in hardware. Work is cut into tiles by shape alone.
+// cost), oneDNN for large float32 tiles and for bfloat16 where the CPU multiplies it in hardware. Work is cut into
+// tiles by shape alone.
 #pragma once
 
 #include <cstdint>

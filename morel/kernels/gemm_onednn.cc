@@ -3,7 +3,7 @@
 #if MOREL_HAVE_ONEDNN
 #include <algorithm>
 
-#include "morel/kernels/onednn.h"
+#include "morel/kernels/onednn.inc"
 
 namespace morel {
 namespace {

@@ -1,12 +1,12 @@
 // Accuracy of the float32 functions against long double libm, over a regular sample of all bit patterns. The bounds are
 // those of docs/math_accuracy.md.
-#include <gtest/gtest.h>
-
 #include <bit>
 #include <cmath>
 #include <cstdio>
 #include <functional>
 #include <random>
+
+#include <gtest/gtest.h>
 
 #include "morel/loops/program.h"
 #include "tests/cpp/loops_compile.h"
@@ -22,12 +22,16 @@ struct Function {
 };
 
 const std::vector<Function>& functions() {
-#define MOREL_ROW(name, bound, other) {#name, [](const Expr& x) { return name(x); }, name##l, bound, other}
+#define MOREL_ROW(name, bound, other)                                                                                  \
+  {                                                                                                                    \
+#name, [](const Expr& x) { return name(x); }, name##l, bound, other                                                \
+  }
   static const std::vector<Function> table = {
-      MOREL_ROW(exp, 1.1, 1.1),     MOREL_ROW(exp2, 1, 1.1),  MOREL_ROW(expm1, 1.5, 1.5),  MOREL_ROW(log, 1, 1),    MOREL_ROW(log2, 1.4, 1.5),
-      MOREL_ROW(log10, 1, 1.9),   MOREL_ROW(log1p, 1.6, 1.6), MOREL_ROW(sin, 1.7, 1.7),    MOREL_ROW(cos, 1.7, 1.7),    MOREL_ROW(tan, 2.6, 2.6),
-      MOREL_ROW(asin, 2.5, 2.5),    MOREL_ROW(acos, 1.3, 1.3),  MOREL_ROW(atan, 1.5, 1.5),   MOREL_ROW(sinh, 1.7, 1.7),   MOREL_ROW(cosh, 1.5, 1.5),
-      MOREL_ROW(tanh, 1.5, 1.5),    MOREL_ROW(asinh, 1.9, 1.9), MOREL_ROW(acosh, 1.8, 1.8),  MOREL_ROW(atanh, 2.1, 2.1),  MOREL_ROW(erf, 1.2, 1.3),
+      MOREL_ROW(exp, 1.1, 1.1),   MOREL_ROW(exp2, 1, 1.1),    MOREL_ROW(expm1, 1.5, 1.5), MOREL_ROW(log, 1, 1),
+      MOREL_ROW(log2, 1.4, 1.5),  MOREL_ROW(log10, 1, 1.9),   MOREL_ROW(log1p, 1.6, 1.6), MOREL_ROW(sin, 1.7, 1.7),
+      MOREL_ROW(cos, 1.7, 1.7),   MOREL_ROW(tan, 2.6, 2.6),   MOREL_ROW(asin, 2.5, 2.5),  MOREL_ROW(acos, 1.3, 1.3),
+      MOREL_ROW(atan, 1.5, 1.5),  MOREL_ROW(sinh, 1.7, 1.7),  MOREL_ROW(cosh, 1.5, 1.5),  MOREL_ROW(tanh, 1.5, 1.5),
+      MOREL_ROW(asinh, 1.9, 1.9), MOREL_ROW(acosh, 1.8, 1.8), MOREL_ROW(atanh, 2.1, 2.1), MOREL_ROW(erf, 1.2, 1.3),
       MOREL_ROW(erfc, 3.5, 3.5),
   };
 #undef MOREL_ROW
@@ -63,7 +67,8 @@ void run(LoopFn compiled, std::vector<std::vector<float>*> buffers) {
   std::vector<char*> pointers;
   for (auto* buffer : buffers) pointers.push_back(reinterpret_cast<char*>(buffer->data()));
   const std::vector<int64_t> row_strides(buffers.size(), 0), strides(buffers.size(), 4);
-  const LoopArgs args{1, static_cast<int64_t>(buffers[0]->size()), pointers.data(), row_strides.data(), strides.data(), nullptr};
+  const LoopArgs args{
+      1, static_cast<int64_t>(buffers[0]->size()), pointers.data(), row_strides.data(), strides.data(), nullptr};
   compiled(&args);
 }
 
@@ -71,9 +76,11 @@ std::vector<float> sample_floats() {
   const char* setting = std::getenv("MOREL_MATH_STRIDE");  // 1: all of them
   const uint64_t stride = setting ? std::strtoull(setting, nullptr, 10) : 9973;
   std::vector<float> out;
-  for (uint64_t bits = 0; bits < (1ull << 32); bits += stride) out.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
-  for (float x : {0.0f, -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN, 1e-45f, -1e-45f, 0x1p-126f, 3.4028235e38f, 88.72284f, 88.722839f,
-                  -103.97208f, 1e6f, 1.0000001f, 0.99999994f, 0.5f, 0.65f, 0.92f, 10.0f, 4.0f}) {
+  for (uint64_t bits = 0; bits < (1ull << 32); bits += stride)
+    out.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  for (float x : {0.0f,        -0.0f,     1.0f,          -1.0f,     INFINITY,   -INFINITY,   NAN,  1e-45f,
+                  -1e-45f,     0x1p-126f, 3.4028235e38f, 88.72284f, 88.722839f, -103.97208f, 1e6f, 1.0000001f,
+                  0.99999994f, 0.5f,      0.65f,         0.92f,     10.0f,      4.0f}) {
     out.push_back(x);
   }
   return out;
@@ -115,9 +122,11 @@ Program binary_program(const std::string& name, Expr (*rule)(const Expr&, const 
   return builder.finish();
 }
 
-void check_binary(const std::string& name, LoopFn compiled, long double (*reference)(long double, long double), double bound) {
-  const float special[] = {0.0f, -0.0f, 1.0f,  -1.0f, 2.0f, -2.0f,     3.0f,   -3.0f,   0.5f,  -0.5f,  INFINITY, -INFINITY,
-                           NAN,  1e-45f, -1e-45f, 1e38f, -1e38f, 16777217.0f, -5e8f, 0.9999999f, 1.0000001f, 1.5f, -2.5f};
+void check_binary(const std::string& name, LoopFn compiled, long double (*reference)(long double, long double),
+                  double bound) {
+  const float special[] = {0.0f,   -0.0f,       1.0f,     -1.0f,      2.0f,       -2.0f,  3.0f,    -3.0f,
+                           0.5f,   -0.5f,       INFINITY, -INFINITY,  NAN,        1e-45f, -1e-45f, 1e38f,
+                           -1e38f, 16777217.0f, -5e8f,    0.9999999f, 1.0000001f, 1.5f,   -2.5f};
   std::vector<float> x, y;
   for (float a : special) {
     for (float b : special) x.push_back(a), y.push_back(b);
@@ -137,7 +146,8 @@ void check_binary(const std::string& name, LoopFn compiled, long double (*refere
   run(compiled, {&x, &y, &out});
   Worst worst;
   for (size_t i = 0; i < x.size(); ++i) worst.add(ulps(out[i], reference(x[i], y[i])), x[i], y[i], out[i]);
-  std::printf("%s %.2f at %a, %a\n", name.c_str(), worst.error, static_cast<double>(worst.x), static_cast<double>(worst.y));
+  std::printf("%s %.2f at %a, %a\n", name.c_str(), worst.error, static_cast<double>(worst.x),
+              static_cast<double>(worst.y));
   EXPECT_LE(worst.error, bound) << name << " at " << worst.x << ", " << worst.y << ": " << worst.value;
 }
 

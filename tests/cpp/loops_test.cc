@@ -1,10 +1,10 @@
-// The loop IR: builder, verifier, printer, and compiled C against the interpreter. The C compiler of the machine is called
-// at run time; where there is none, those tests are skipped.
-#include <gtest/gtest.h>
-
+// The loop IR: builder, verifier, printer, and compiled C against the interpreter. The C compiler of the machine is
+// called at run time; where there is none, those tests are skipped.
 #include <cmath>
 #include <functional>
 #include <random>
+
+#include <gtest/gtest.h>
 
 #include "morel/base/error.h"
 #include "morel/loops/program.h"
@@ -66,7 +66,9 @@ Program layer_norm(DType dtype) {
 }
 
 Program reduction(ReduceOp op, DType dtype, ProgramKind kind) {
-  ProgramBuilder builder(std::string(kind == ProgramKind::Rows ? "rows_" : "columns_") + std::string(reduce_name(op)) + suffix(dtype), kind);
+  ProgramBuilder builder(
+      std::string(kind == ProgramKind::Rows ? "rows_" : "columns_") + std::string(reduce_name(op)) + suffix(dtype),
+      kind);
   const Expr x = builder.input(dtype);
   const Expr value = builder.reduce(op, x);
   builder.store_row(builder.output(value.dtype() == compute_dtype(dtype) ? dtype : value.dtype()), value);
@@ -90,35 +92,48 @@ void add_elementwise(std::vector<Program>& out) {
   for (D t : {D::Float32, D::Float64, D::Float16, D::BFloat16}) {
     const std::string s = suffix(t);
     out.push_back(elementwise("add" + s, {t, t}, t, [](Args a) { return a[0] + a[1]; }));
-    out.push_back(elementwise("gelu" + s, {t}, t, [](Args a) { return 0.5 * a[0] * (1.0 + erf(a[0] * 0.7071067811865476)); }));
+    out.push_back(
+        elementwise("gelu" + s, {t}, t, [](Args a) { return 0.5 * a[0] * (1.0 + erf(a[0] * 0.7071067811865476)); }));
     out.push_back(elementwise("logaddexp" + s, {t, t}, t, [](Args a) {
       const Expr m = max(a[0], a[1]);
       return where(isinf(m), m, m + log1p(exp(-abs(a[0] - a[1]))));
     }));
     out.push_back(elementwise("less" + s, {t, t}, D::Bool, [](Args a) { return a[0] < a[1] || isnan(a[0]); }));
     out.push_back(elementwise("select" + s, {D::Bool, t, t}, t, [](Args a) { return where(a[0], a[1], a[2]); }));
-    out.push_back(elementwise("division" + s, {t, t}, t, [](Args a) { return floor_div(a[0], a[1]) + mod(a[0], a[1]) * trunc_div(a[1], a[0]) - rem(a[0], a[1]); }));
-    out.push_back(elementwise("rounding" + s, {t}, t, [](Args a) { return floor(a[0]) + ceil(a[0]) * trunc(a[0]) - round(a[0]) + min(a[0], sqrt(abs(a[0]))); }));
+    out.push_back(elementwise("division" + s, {t, t}, t, [](Args a) {
+      return floor_div(a[0], a[1]) + mod(a[0], a[1]) * trunc_div(a[1], a[0]) - rem(a[0], a[1]);
+    }));
+    out.push_back(elementwise("rounding" + s, {t}, t, [](Args a) {
+      return floor(a[0]) + ceil(a[0]) * trunc(a[0]) - round(a[0]) + min(a[0], sqrt(abs(a[0])));
+    }));
   }
   for (D t : {D::Int8, D::Int16, D::Int32, D::Int64, D::UInt8, D::UInt16, D::UInt32, D::UInt64}) {
     const std::string s = suffix(t);
-    out.push_back(elementwise("arithmetic" + s, {t, t}, t, [](Args a) { return (a[0] + a[1]) * a[0] - a[1] + abs(-a[0]); }));
+    out.push_back(
+        elementwise("arithmetic" + s, {t, t}, t, [](Args a) { return (a[0] + a[1]) * a[0] - a[1] + abs(-a[0]); }));
     out.push_back(elementwise("division" + s, {t, t}, t, [](Args a) {
       return bit_xor(floor_div(a[0], a[1]), mod(a[0], a[1])) + bit_and(trunc_div(a[0], a[1]), bit_not(rem(a[0], a[1])));
     }));
-    out.push_back(elementwise("shift" + s, {t, t}, t, [](Args a) { return bit_or(shl(a[0], a[1]), shr(a[0], a[1])) + pow(a[0], bit_and(a[1], constant(7.0, a[1].dtype()))); }));
+    out.push_back(elementwise("shift" + s, {t, t}, t, [](Args a) {
+      return bit_or(shl(a[0], a[1]), shr(a[0], a[1])) + pow(a[0], bit_and(a[1], constant(7.0, a[1].dtype())));
+    }));
     out.push_back(elementwise("to_f32" + s, {t}, D::Float32, [](Args a) { return cast(a[0], D::Float32); }));
-    out.push_back(elementwise("compare" + s, {t, t}, D::Bool, [](Args a) { return logical_xor(a[0] <= a[1], a[0] != max(a[1], min(a[0], a[1]))); }));
+    out.push_back(elementwise("compare" + s, {t, t}, D::Bool,
+                              [](Args a) { return logical_xor(a[0] <= a[1], a[0] != max(a[1], min(a[0], a[1]))); }));
   }
   for (D t : {D::Complex64, D::Complex128}) {
     const std::string s = suffix(t);
-    out.push_back(elementwise("complex" + s, {t, t}, t, [](Args a) { return a[0] * a[1] + exp(a[0]) / a[1] - conj(sqrt(a[1])); }));
-    out.push_back(elementwise("complex_parts" + s, {t}, t, [](Args a) { return make_complex(imag(a[0]), abs(a[0]) + real(a[0])); }));
+    out.push_back(elementwise("complex" + s, {t, t}, t,
+                              [](Args a) { return a[0] * a[1] + exp(a[0]) / a[1] - conj(sqrt(a[1])); }));
+    out.push_back(elementwise("complex_parts" + s, {t}, t,
+                              [](Args a) { return make_complex(imag(a[0]), abs(a[0]) + real(a[0])); }));
   }
-  out.push_back(elementwise("bits.f32", {D::Float32}, D::Int32, [](Args a) { return bit_and(bitcast(a[0], D::Int32), constant(0x7fffffff, D::Int32)); }));
+  out.push_back(elementwise("bits.f32", {D::Float32}, D::Int32,
+                            [](Args a) { return bit_and(bitcast(a[0], D::Int32), constant(0x7fffffff, D::Int32)); }));
   out.push_back(elementwise("position.i64", {D::Int64}, D::Int64, [](Args a) { return a[0] + inner_index(); }));
   out.push_back(elementwise("to_f16.f32", {D::Float32}, D::Float16, [](Args a) { return a[0]; }));
-  out.push_back(elementwise("round_f16.f32", {D::Float32}, D::Float32, [](Args a) { return cast(a[0], D::Float16) + cast(a[0], D::BFloat16); }));
+  out.push_back(elementwise("round_f16.f32", {D::Float32}, D::Float32,
+                            [](Args a) { return cast(a[0], D::Float16) + cast(a[0], D::BFloat16); }));
 }
 
 std::vector<Program> test_programs() {
@@ -132,7 +147,8 @@ std::vector<Program> test_programs() {
   }
   for (ProgramKind kind : {ProgramKind::Rows, ProgramKind::Columns}) {
     for (D t : {D::Float32, D::Float64, D::Float16, D::BFloat16, D::Int32, D::Int64, D::UInt8, D::Int16}) {
-      for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max, ReduceOp::ArgMin, ReduceOp::ArgMax}) {
+      for (ReduceOp op :
+           {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max, ReduceOp::ArgMin, ReduceOp::ArgMax}) {
         out.push_back(reduction(op, t, kind));
       }
     }
@@ -156,7 +172,8 @@ struct Operands {
 
 double sample(std::mt19937_64& random, DType dtype) {
   if (dtype == DType::Bool) return static_cast<double>(random() & 1);
-  if (is_integral(dtype)) return static_cast<double>(static_cast<int64_t>(random() % 40)) - (is_signed_int(dtype) ? 20 : 0);
+  if (is_integral(dtype))
+    return static_cast<double>(static_cast<int64_t>(random() % 40)) - (is_signed_int(dtype) ? 20 : 0);
   const uint64_t pick = random() % 64;
   if (pick == 0) return INFINITY;
   if (pick == 1) return NAN;
@@ -170,7 +187,8 @@ void write(DType dtype, char* to, double real, double imaginary) {
     T value;
     if constexpr (std::is_same_v<T, Float16>) value = to_float16(static_cast<float>(real));
     else if constexpr (std::is_same_v<T, BFloat16>) value = to_bfloat16(static_cast<float>(real));
-    else if constexpr (std::is_same_v<T, std::complex<float>>) value = T(static_cast<float>(real), static_cast<float>(imaginary));
+    else if constexpr (std::is_same_v<T, std::complex<float>>)
+      value = T(static_cast<float>(real), static_cast<float>(imaginary));
     else if constexpr (std::is_same_v<T, std::complex<double>>) value = T(real, imaginary);
     else value = static_cast<T>(real);
     std::memcpy(to, &value, sizeof value);
@@ -198,14 +216,17 @@ Operands make_operands(const Program& program, int64_t rows, int64_t n, LayoutKi
       else row_stride = 0;
     }
     if (once_per_row(program, static_cast<int64_t>(i)) && program.kind == ProgramKind::Rows) row_stride = size;
-    out.memory.emplace_back(std::max<int64_t>(64, (rows + 1) * (std::abs(row_stride) + size) + (n + 1) * stride + 64), std::byte{0x5a});
+    out.memory.emplace_back(std::max<int64_t>(64, (rows + 1) * (std::abs(row_stride) + size) + (n + 1) * stride + 64),
+                            std::byte{0x5a});
     out.strides.push_back(stride);
     out.row_strides.push_back(row_stride);
     char* base = reinterpret_cast<char*>(out.memory.back().data());
     out.pointers.push_back(base);
     if (buffer.role == BufferRole::Output) continue;
     for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t j = 0; j < n; ++j) write(buffer.dtype, base + r * row_stride + j * stride, sample(random, buffer.dtype), sample(random, real_dtype(buffer.dtype)));
+      for (int64_t j = 0; j < n; ++j)
+        write(buffer.dtype, base + r * row_stride + j * stride, sample(random, buffer.dtype),
+              sample(random, real_dtype(buffer.dtype)));
     }
   }
   return out;
@@ -222,14 +243,16 @@ bool equal_elements(DType dtype, const std::byte* x, const std::byte* y, double 
     using T = typename decltype(tag)::type;
     T a, b;
     std::memcpy(&a, x, sizeof a), std::memcpy(&b, y, sizeof b);
-    if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) return equal_floats(to_float(a), to_float(b), tolerance * 1e5);
+    if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>)
+      return equal_floats(to_float(a), to_float(b), tolerance * 1e5);
     else if constexpr (std::is_floating_point_v<T>) return equal_floats(a, b, tolerance);
     else if constexpr (std::is_integral_v<T>) return a == b;
     else return equal_floats(a.real(), b.real(), tolerance) && equal_floats(a.imag(), b.imag(), tolerance);
   });
 }
 
-void expect_equal(const Program& program, const Operands& expected, const Operands& actual, double tolerance, const std::string& what) {
+void expect_equal(const Program& program, const Operands& expected, const Operands& actual, double tolerance,
+                  const std::string& what) {
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const DType dtype = program.buffers[i].dtype;
     const std::vector<std::byte>&x = expected.memory[i], &y = actual.memory[i];
@@ -241,11 +264,14 @@ void expect_equal(const Program& program, const Operands& expected, const Operan
   }
 }
 
-void compare(const Program& program, const Program& oracle, LoopFn compiled, double tolerance, int64_t rows, int64_t n, LayoutKind kind) {
+void compare(const Program& program, const Program& oracle, LoopFn compiled, double tolerance, int64_t rows, int64_t n,
+             LayoutKind kind) {
   Operands expected = make_operands(program, rows, n, kind, 17 * n + rows);
   Operands actual = make_operands(program, rows, n, kind, 17 * n + rows);
   const std::vector<double> params(8, 1e-5);
-  const auto args = [&](Operands& o) { return LoopArgs{rows, n, o.pointers.data(), o.row_strides.data(), o.strides.data(), params.data()}; };
+  const auto args = [&](Operands& o) {
+    return LoopArgs{rows, n, o.pointers.data(), o.row_strides.data(), o.strides.data(), params.data()};
+  };
   interpret(oracle, args(expected));
   const LoopArgs compiled_args = args(actual);
   compiled(&compiled_args);
@@ -280,7 +306,8 @@ TEST(Compiled, EqualsInterpreter) {
   }
 }
 
-// ------------------------------------------------------------------------------------------------ builder, verifier, text
+// ------------------------------------------------------------------------------------------------ builder, verifier,
+// text
 
 std::string error_of(const std::function<void()>& call) {
   try {
@@ -337,15 +364,18 @@ TEST(Program, VerifierNamesTheStatement) {
   };
   const std::string head = "internal error: loop program 'softmax.f64', statement ";
   EXPECT_EQ(bad([](Program&) {}), "");
-  EXPECT_EQ(bad([](Program& p) { p.statements[0].value = load(7, DType::Float64); }), head + "0: buffer 7 is not declared");
-  EXPECT_EQ(bad([](Program& p) { p.statements[0].value = load(0, DType::Int32); }), head + "0: a load of buffer 0 has type Int32");
+  EXPECT_EQ(bad([](Program& p) { p.statements[0].value = load(7, DType::Float64); }),
+            head + "0: buffer 7 is not declared");
+  EXPECT_EQ(bad([](Program& p) { p.statements[0].value = load(0, DType::Int32); }),
+            head + "0: a load of buffer 0 has type Int32");
   EXPECT_EQ(bad([](Program& p) { p.statements[1].stage = 0; }), head + "1: register 0 is read in its own stage");
   EXPECT_EQ(bad([](Program& p) { p.statements[2].target = 0; }), head + "2: buffer 0 is not an output");
   EXPECT_EQ(bad([](Program& p) { p.statements.pop_back(); }), head + "2: output 1 is never stored");
   EXPECT_EQ(bad([](Program& p) { p.statements[2].value = cast(p.statements[2].value, DType::Float32); }),
             head + "2: a Float32 value is stored to an output of type Float64");
   EXPECT_EQ(bad([](Program& p) { p.statements.push_back(p.statements.back()); }), head + "3: output 1 is stored twice");
-  EXPECT_EQ(bad([](Program& p) { p.statements[0].value = param(0, DType::Float64); }), head + "0: parameter 0 is not declared");
+  EXPECT_EQ(bad([](Program& p) { p.statements[0].value = param(0, DType::Float64); }),
+            head + "0: parameter 0 is not declared");
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ TEST(Activation, Values) {
   expect_near(one("threshold", {points, 0.5, 9.0}), {9, 9, 9, 9, 2});
   expect_near(one("hardshrink", {points}), {-2, 0, 0, 0, 2});
   expect_near(one("softshrink", {points}), {-1.5, 0, 0, 0, 1.5});
-  expect_near(one("tanhshrink", {points}), {-2 - std::tanh(-2), -0.5 - std::tanh(-0.5), 0, 0.5 - std::tanh(0.5), 2 - std::tanh(2)});
+  expect_near(one("tanhshrink", {points}),
+              {-2 - std::tanh(-2), -0.5 - std::tanh(-0.5), 0, 0.5 - std::tanh(0.5), 2 - std::tanh(2)});
   expect_near(one("prelu", {points, tensor({1}, {0.25})}), {-0.5, -0.125, 0, 0.5, 2});
   expect_near(one("prelu", {tensor({1, 2, 2}, {-1, 1, -1, 1}), tensor({2}, {0.5, 0.1})}), {-0.5, 1, -0.1, 1});
   expect_near(one("glu", {tensor({2}, {3, 0})}), {1.5});
@@ -63,7 +64,8 @@ TEST(Activation, Softmax) {
   EXPECT_EQ(one("softmax", {Tensor::empty({3, 0}, DType::Float32)}).size(), 0);
   expect_near(one("softmax", {tensor({}, {7}), 0}), {1});
   // Rows side by side: other memory orders, short rows, several outer axes, halves.
-  for (const Shape& shape : {Shape{40, 50}, Shape{9, 40, 50}, Shape{200, 3}, Shape{3, 2000}, Shape{5, 6, 7, 8}, Shape{2, 300, 70}}) {
+  for (const Shape& shape :
+       {Shape{40, 50}, Shape{9, 40, 50}, Shape{200, 3}, Shape{3, 2000}, Shape{5, 6, 7, 8}, Shape{2, 300, 70}}) {
     const Tensor y = sample(shape);
     for (int64_t axis = 0; axis < y.rank(); ++axis) {
       SCOPED_TRACE(to_string(shape) + " along " + std::to_string(axis));
@@ -71,8 +73,12 @@ TEST(Activation, Softmax) {
       const Tensor plain = one("true_divide", {e, one("sum", {e, axis, true})});
       expect_same(one("softmax", {y, axis}), plain);
       const int64_t last = y.rank() - 1;
-      expect_same(one("softmax", {one("swapaxes", {y, 0, last}), last - axis == last ? last : axis == last ? 0 : axis}), one("swapaxes", {plain, 0, last}));
-      expect_same(one("softmax", {one("cast", {y, DType::BFloat16}), axis}), one("cast", {plain, DType::BFloat16}), 0.02);
+      expect_same(one("softmax", {one("swapaxes", {y, 0, last}), last - axis == last ? last
+                                                                 : axis == last      ? 0
+                                                                                     : axis}),
+                  one("swapaxes", {plain, 0, last}));
+      expect_same(one("softmax", {one("cast", {y, DType::BFloat16}), axis}), one("cast", {plain, DType::BFloat16}),
+                  0.02);
     }
   }
   const Tensor large = sample({700, 300});
@@ -82,8 +88,10 @@ TEST(Activation, Softmax) {
 TEST(Activation, Gradients) {
   // Away from the kinks of the piecewise functions.
   const Tensor x = tensor({2, 4}, {-3.3, -1.7, -0.31, -0.12, 0.27, 0.63, 1.9, 3.7}, DType::Float64);
-  for (const char* name : {"relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "softplus", "softsign", "hardtanh", "hardswish",
-                           "hardsigmoid", "logsigmoid", "hardshrink", "softshrink", "tanhshrink", "fast_gelu", "glu", "softmax", "log_softmax"}) {
+  for (const char* name :
+       {"relu",       "relu6",      "leaky_relu", "elu",      "selu",      "celu",        "gelu",       "silu",
+        "mish",       "softplus",   "softsign",   "hardtanh", "hardswish", "hardsigmoid", "logsigmoid", "hardshrink",
+        "softshrink", "tanhshrink", "fast_gelu",  "glu",      "softmax",   "log_softmax"}) {
     SCOPED_TRACE(name);
     check_gradients([&](std::span<const Tensor> in) { return one(name, {in[0]}); }, {x});
   }
@@ -93,7 +101,11 @@ TEST(Activation, Gradients) {
   check_gradients([](std::span<const Tensor> in) { return one("softplus", {in[0], 2.0, 3.0}); }, {x});
   check_gradients([](std::span<const Tensor> in) { return one("threshold", {in[0], 0.2, 5.0}); }, {x});
   check_gradients([](std::span<const Tensor> in) { return one("softmax", {in[0], 0}); }, {x});
-  check_gradients([](std::span<const Tensor> in) { return one("prelu", {in[0], in[1]}); }, {x, tensor({4}, {0.1, 0.2, 0.3, 0.4}, DType::Float64)});
+  check_gradients(
+      [](std::span<const Tensor> in) {
+        return one("prelu", {in[0], in[1]});
+      },
+      {x, tensor({4}, {0.1, 0.2, 0.3, 0.4}, DType::Float64)});
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ TEST(Compare, Bits) {
 }
 
 TEST(Compare, Close) {
-  const Tensor x = tensor({5}, {1, 1, INFINITY, std::nan(""), INFINITY}), y = tensor({5}, {1 + 1e-6, 1.1, INFINITY, std::nan(""), 5});
+  const Tensor x = tensor({5}, {1, 1, INFINITY, std::nan(""), INFINITY}),
+               y = tensor({5}, {1 + 1e-6, 1.1, INFINITY, std::nan(""), 5});
   expect_near(one("isclose", {x, y}), {1, 0, 1, 0, 0});
   expect_near(one("isclose", {x, y, 0.2, 0.0, true}), {1, 1, 1, 1, 0});
   EXPECT_THROW(one("isclose", {x, y, -1.0}), Error);

@@ -11,7 +11,8 @@ std::vector<double> normalised(const std::vector<double>& x, size_t n, double ep
   for (size_t row = 0; row * n < x.size(); ++row) {
     double mean = 0, variance = 0;
     for (size_t i = 0; i < n; ++i) mean += x[row * n + i] / static_cast<double>(n);
-    for (size_t i = 0; i < n; ++i) variance += (x[row * n + i] - mean) * (x[row * n + i] - mean) / static_cast<double>(n);
+    for (size_t i = 0; i < n; ++i)
+      variance += (x[row * n + i] - mean) * (x[row * n + i] - mean) / static_cast<double>(n);
     for (size_t i = 0; i < n; ++i) out.push_back((x[row * n + i] - mean) / std::sqrt(variance + eps));
   }
   return out;
@@ -37,20 +38,39 @@ TEST(LayerNorm, Values) {
 }
 
 TEST(LayerNorm, Gradients) {
-  const Tensor x = sample({3, 5}, DType::Float64), weight = sample({5}, DType::Float64, 2), bias = sample({5}, DType::Float64, 3);
-  check_gradients([](std::span<const Tensor> in) { return one("layer_norm", {in[0], 5, in[1], in[2]}); }, {x, weight, bias}, 1e-5);
+  const Tensor x = sample({3, 5}, DType::Float64), weight = sample({5}, DType::Float64, 2),
+               bias = sample({5}, DType::Float64, 3);
+  check_gradients(
+      [](std::span<const Tensor> in) {
+        return one("layer_norm", {in[0], 5, in[1], in[2]});
+      },
+      {x, weight, bias}, 1e-5);
   check_gradients([](std::span<const Tensor> in) { return one("layer_norm", {in[0], 5}); }, {x}, 1e-5);
-  check_gradients([](std::span<const Tensor> in) { return call("rms_norm", {in[0], in[1]})[0].tensor(); }, {x, weight}, 1e-5);
-  check_gradients([](std::span<const Tensor> in) { return call("rms_norm", {in[0], in[1]})[1].tensor(); }, {x, weight}, 1e-5);
+  check_gradients(
+      [](std::span<const Tensor> in) {
+        return call("rms_norm", {in[0], in[1]})[0].tensor();
+      },
+      {x, weight}, 1e-5);
+  check_gradients(
+      [](std::span<const Tensor> in) {
+        return call("rms_norm", {in[0], in[1]})[1].tensor();
+      },
+      {x, weight}, 1e-5);
 }
 
 TEST(LayerNorm, ParameterGradientsOfManyRows) {
   // Several blocks of rows, whose partial sums are added.
-  const Tensor x = sample({4, 500, 40}, DType::Float64), weight = sample({40}, DType::Float64, 2), bias = sample({40}, DType::Float64, 3);
-  const std::vector<Tensor> fused = gradients([](std::span<const Tensor> in) { return one("layer_norm", {in[0], 40, in[1], in[2]}); },
-                                              std::vector<Tensor>{x, weight, bias});
+  const Tensor x = sample({4, 500, 40}, DType::Float64), weight = sample({40}, DType::Float64, 2),
+               bias = sample({40}, DType::Float64, 3);
+  const std::vector<Tensor> fused = gradients(
+      [](std::span<const Tensor> in) {
+        return one("layer_norm", {in[0], 40, in[1], in[2]});
+      },
+      std::vector<Tensor>{x, weight, bias});
   const std::vector<Tensor> plain = gradients(
-      [](std::span<const Tensor> in) { return one("add", {one("mul", {one("layer_norm", {in[0], 40}), in[1]}), in[2]}); },
+      [](std::span<const Tensor> in) {
+        return one("add", {one("mul", {one("layer_norm", {in[0], 40}), in[1]}), in[2]});
+      },
       std::vector<Tensor>{x, weight, bias});
   for (size_t i = 0; i < 3; ++i) expect_same(fused[i], plain[i], 1e-9);
 }
@@ -63,7 +83,8 @@ TEST(RmsNorm, Values) {
   EXPECT_EQ(out[1].tensor().shape(), (Shape{1, 1}));
 }
 
-Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance, const Value& weight, const Value& bias, bool training) {
+Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance, const Value& weight, const Value& bias,
+                  bool training) {
   return one("batch_norm", {x, mean, variance, weight, bias, training});
 }
 
@@ -72,8 +93,10 @@ TEST(BatchNorm, ValuesAndRunningStatistics) {
   const Tensor rows = one("reshape", {one("transpose", {x, Ints{1, 0, 2, 3}}), Ints{3, 40}});
   const Tensor mean = tensor({3}, {0, 0, 0}), variance = tensor({3}, {1, 1, 1});
   const Tensor out = batch_norm(x, mean, variance, Value(), Value(), true);
-  expect_near(one("reshape", {one("transpose", {out, Ints{1, 0, 2, 3}}), Ints{3, 40}}), normalised(elements(rows), 40, 1e-5), 1e-4);
-  const std::vector<double> batch_mean = elements(one("mean", {rows, 1})), batch_variance = elements(one("var", {rows, 1, 1}));
+  expect_near(one("reshape", {one("transpose", {out, Ints{1, 0, 2, 3}}), Ints{3, 40}}),
+              normalised(elements(rows), 40, 1e-5), 1e-4);
+  const std::vector<double> batch_mean = elements(one("mean", {rows, 1})),
+                            batch_variance = elements(one("var", {rows, 1, 1}));
   std::vector<double> wanted_mean, wanted_variance;
   for (size_t i = 0; i < 3; ++i) {
     wanted_mean.push_back(0.1 * batch_mean[i]);
@@ -95,7 +118,8 @@ TEST(BatchNorm, ValuesAndRunningStatistics) {
 }
 
 TEST(BatchNorm, Gradients) {
-  const Tensor x = sample({3, 2, 2, 2}, DType::Float64), weight = sample({2}, DType::Float64, 2), bias = sample({2}, DType::Float64, 3);
+  const Tensor x = sample({3, 2, 2, 2}, DType::Float64), weight = sample({2}, DType::Float64, 2),
+               bias = sample({2}, DType::Float64, 3);
   const auto fresh = [] { return std::pair{tensor({2}, {0, 0}, DType::Float64), tensor({2}, {1, 2}, DType::Float64)}; };
   for (const bool training : {true, false}) {
     check_gradients(
@@ -108,18 +132,28 @@ TEST(BatchNorm, Gradients) {
 }
 
 TEST(GroupNorm, ValuesAndGradients) {
-  const Tensor x = sample({2, 4, 3}, DType::Float64), weight = sample({4}, DType::Float64, 2), bias = sample({4}, DType::Float64, 3);
+  const Tensor x = sample({2, 4, 3}, DType::Float64), weight = sample({4}, DType::Float64, 2),
+               bias = sample({4}, DType::Float64, 3);
   expect_near(one("group_norm", {x, 2}), normalised(elements(x), 6, 1e-5));
   expect_near(one("instance_norm", {x}), normalised(elements(x), 3, 1e-5));
-  check_gradients([](std::span<const Tensor> in) { return one("group_norm", {in[0], 2, in[1], in[2]}); }, {x, weight, bias}, 1e-5);
-  check_gradients([](std::span<const Tensor> in) { return one("instance_norm", {in[0], in[1], in[2]}); }, {x, weight, bias}, 1e-5);
+  check_gradients(
+      [](std::span<const Tensor> in) {
+        return one("group_norm", {in[0], 2, in[1], in[2]});
+      },
+      {x, weight, bias}, 1e-5);
+  check_gradients(
+      [](std::span<const Tensor> in) {
+        return one("instance_norm", {in[0], in[1], in[2]});
+      },
+      {x, weight, bias}, 1e-5);
   EXPECT_THROW(one("group_norm", {x, 3}), Error);
 }
 
 TEST(Normalize, Values) {
   expect_near(one("normalize", {tensor({1, 2}, {3, 4})}), {0.6, 0.8});
   expect_near(one("l2_normalize", {tensor({2}, {3, 4})}), {0.6, 0.8});
-  check_gradients([](std::span<const Tensor> in) { return one("normalize", {in[0]}); }, {sample({2, 3}, DType::Float64)});
+  check_gradients([](std::span<const Tensor> in) { return one("normalize", {in[0]}); },
+                  {sample({2, 3}, DType::Float64)});
 }
 
 }  // namespace

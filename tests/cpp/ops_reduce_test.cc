@@ -1,4 +1,5 @@
-// Reductions: every arrangement of axes and strides against a plain loop, sizes that are split into tasks, identities, errors.
+// Reductions: every arrangement of axes and strides against a plain loop, sizes that are split into tasks, identities,
+// errors.
 #include <complex>
 
 #include "morel/base/thread_pool.h"
@@ -10,7 +11,8 @@ namespace {
 using namespace morel::testing;  // NOLINT
 
 // Reference: sums over axes, in float64.
-std::vector<double> reduce_plainly(const Tensor& input, const Ints& axes, const std::function<double(double, double)>& fn, double start) {
+std::vector<double> reduce_plainly(const Tensor& input, const Ints& axes,
+                                   const std::function<double(double, double)>& fn, double start) {
   const std::vector<double> values = elements(input);
   const Shape out_shape = reduced_shape(input.shape(), axes, false);
   std::vector<double> out(static_cast<size_t>(num_elements(out_shape)), start);
@@ -50,7 +52,9 @@ TEST(Reduce, EverySetOfAxesAndOrder) {
       const Ints axes = axes_from_bits(bits);
       SCOPED_TRACE(to_string(Shape(order)) + " over " + to_string(Shape(axes)));
       expect_near(one("sum", {input, axes}), reduce_plainly(input, axes, add, 0));
-      expect_near(one("reduce_max", {input, axes}), reduce_plainly(input, axes, [](double x, double y) { return std::max(x, y); }, -1e30));
+      expect_near(one("reduce_max", {input, axes}),
+                  reduce_plainly(
+                      input, axes, [](double x, double y) { return std::max(x, y); }, -1e30));
       EXPECT_EQ(one("sum", {input, axes, true}).shape(), reduced_shape(input.shape(), axes, true));
     }
   }
@@ -61,18 +65,23 @@ TEST(Reduce, StridedAndBroadcastInputs) {
   const Tensor sliced = one("strided_slice", {base, Ints{1, 8, 0}, Ints{8, -20, 10}, Ints{2, -2, 3}});
   const Tensor wide = one("broadcast_to", {sample({5, 1, 7}), Ints{5, 6, 7}});
   for (const Tensor& input : {sliced, wide})
-    for (unsigned bits = 1; bits < 8; ++bits) expect_near(one("sum", {input, axes_from_bits(bits)}), reduce_plainly(input, axes_from_bits(bits), add, 0));
+    for (unsigned bits = 1; bits < 8; ++bits)
+      expect_near(one("sum", {input, axes_from_bits(bits)}), reduce_plainly(input, axes_from_bits(bits), add, 0));
 }
 
 TEST(Reduce, LargeShapes) {
-  const Shape shapes[] = {{300000}, {3, 100000}, {100000, 3}, {20001, 17}, {5000, 100}, {70, 3000}, {40, 50, 60}, {2, 40000, 5}, {200000, 1}};
+  const Shape shapes[] = {{300000},   {3, 100000},  {100000, 3},   {20001, 17}, {5000, 100},
+                          {70, 3000}, {40, 50, 60}, {2, 40000, 5}, {200000, 1}};
   for (const Shape& shape : shapes) {
     const Tensor input = sample(shape, DType::Float64);
     for (unsigned bits = 1; bits < (1u << shape.size()); ++bits) {
       SCOPED_TRACE(to_string(shape) + " over " + to_string(Shape(axes_from_bits(bits))));
       const Ints axes = axes_from_bits(bits);
       expect_near(one("sum", {input, axes}), reduce_plainly(input, axes, add, 0), 1e-9);
-      expect_near(one("reduce_min", {input, axes}), reduce_plainly(input, axes, [](double x, double y) { return std::min(x, y); }, 1e30), 0);
+      expect_near(one("reduce_min", {input, axes}),
+                  reduce_plainly(
+                      input, axes, [](double x, double y) { return std::min(x, y); }, 1e30),
+                  0);
     }
   }
 }
@@ -163,7 +172,8 @@ TEST(Reduce, Composites) {
   expect_near(one("var", {x, 1}), {2.0 / 3, 14.0 / 3});
   expect_near(one("var", {x, 1, 1}), {1, 7});
   expect_near(one("std", {x}), {std::sqrt(20.0 / 3)});
-  expect_near(one("logsumexp", {x, 1}), {std::log(std::exp(1) + std::exp(2) + std::exp(3)), std::log(std::exp(4) + std::exp(5) + std::exp(9))});
+  expect_near(one("logsumexp", {x, 1}),
+              {std::log(std::exp(1) + std::exp(2) + std::exp(3)), std::log(std::exp(4) + std::exp(5) + std::exp(9))});
   expect_near(one("logsumexp", {tensor({2}, {-INFINITY, -INFINITY}), 0}), {-INFINITY});
   expect_near(one("count_nonzero", {tensor({4}, {0, 1, 0, 2})}), {2});
   expect_near(one("norm", {x}), {std::sqrt(136.0)});
@@ -200,14 +210,26 @@ TEST(Reduce, Gradients) {
   for (const char* name : {"sum", "mean", "prod", "reduce_max", "var", "std", "vector_norm", "logsumexp"}) {
     SCOPED_TRACE(name);
     const bool norm = std::string_view(name) == "vector_norm";
-    check_gradients([&](std::span<const Tensor> in) { return norm ? one(name, {in[0], 2.0, 1}) : one(name, {in[0], 1}); }, {x});
-    check_gradients([&](std::span<const Tensor> in) { return norm ? one(name, {in[0], 3.0, Ints{0, 1}}) : one(name, {in[0], Ints{0, 1}}); }, {x});
+    check_gradients(
+        [&](std::span<const Tensor> in) {
+          return norm ? one(name, {in[0], 2.0, 1}) : one(name, {in[0], 1});
+        },
+        {x});
+    check_gradients(
+        [&](std::span<const Tensor> in) {
+          return norm ? one(name, {in[0], 3.0, Ints{0, 1}}) : one(name, {in[0], Ints{0, 1}});
+        },
+        {x});
   }
   check_gradients([](std::span<const Tensor> in) { return one("max", {in[0], 1}); }, {x});
   check_gradients([](std::span<const Tensor> in) { return one("min", {in[0]}); }, {x});
   check_gradients([](std::span<const Tensor> in) { return one("sum_to", {in[0], Ints{3, 1}}); }, {x});
   // One zero: the other product; two: nothing.
-  check_gradient([](std::span<const Tensor> in) { return one("prod", {in[0], 1}); }, {tensor({2, 3}, {0, 2, 3, 0, 0, 5}, DType::Float64)});
+  check_gradient(
+      [](std::span<const Tensor> in) {
+        return one("prod", {in[0], 1});
+      },
+      {tensor({2, 3}, {0, 2, 3, 0, 0, 5}, DType::Float64)});
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ TEST(Shape, Slices) {
   expect_near(one("select", {x, 0, -1}), {15, 16, 17, 18, 19});
   expect_near(one("strided_slice", {x, Ints{-1, 0}, Ints{-10, 5}, Ints{-2, 4}}), {15, 19, 5, 9});
   EXPECT_EQ(one("strided_slice", {x, Ints{0, 0}, Ints{1, 3}, Ints{1, 1}, 0, 0, 0, 0, 1}).shape(), (Shape{3}));
-  EXPECT_EQ(one("strided_slice", {x, Ints{0, 0, 1}, Ints{0, 0, 3}, Ints{1, 1, 1}, 0, 0, 1, 2, 0}).shape(), (Shape{4, 1, 2}));
+  EXPECT_EQ(one("strided_slice", {x, Ints{0, 0, 1}, Ints{0, 0, 3}, Ints{1, 1, 1}, 0, 0, 1, 2, 0}).shape(),
+            (Shape{4, 1, 2}));
   EXPECT_EQ(one("strided_slice", {x, Ints{3}, Ints{1}, Ints{1}}).shape(), (Shape{0, 5}));
   EXPECT_THROW(one("strided_slice", {x, Ints{0}, Ints{1}, Ints{0}}), Error);
   EXPECT_THROW(one("select", {x, 0, 4}), Error);
@@ -158,33 +159,109 @@ TEST(Copy, ConversionsAndInPlace) {
 TEST(Shape, Gradients) {
   const Tensor x = sample({2, 3, 4}, DType::Float64);
   const std::vector<std::pair<const char*, std::function<Tensor(const Tensor&)>>> cases = {
-      {"reshape", [](const Tensor& t) { return one("reshape", {one("transpose", {t, Ints{2, 0, 1}}), Ints{6, 4}}); }},
-      {"swapaxes", [](const Tensor& t) { return one("swapaxes", {t, 0, 2}); }},
-      {"permute", [](const Tensor& t) { return one("permute", {t, Ints{1, 2, 0}}); }},
-      {"expand_dims", [](const Tensor& t) { return one("expand_dims", {t, 1}); }},
-      {"squeeze", [](const Tensor& t) { return one("squeeze", {one("narrow", {t, 0, 0, 1}), 0}); }},
-      {"broadcast_to", [](const Tensor& t) { return one("broadcast_to", {t, Ints{2, 2, 3, 4}}); }},
-      {"strided_slice", [](const Tensor& t) { return one("strided_slice", {t, Ints{0, 2}, Ints{2, -4}, Ints{1, -2}}); }},
-      {"diagonal", [](const Tensor& t) { return one("diagonal", {t, 1, 1, 2}); }},
-      {"select", [](const Tensor& t) { return one("select", {t, 1, 1}); }},
-      {"as_strided", [](const Tensor& t) { return one("as_strided", {t, Ints{4, 3}, Ints{3, 2}, 1}); }},
-      {"split", [](const Tensor& t) { return call("split", {t, Ints{1, 2}, 1})[1].tensor(); }},
-      {"unbind", [](const Tensor& t) { return call("unbind", {t, 1})[2].tensor(); }},
-      {"chunk", [](const Tensor& t) { return call("chunk", {t, 2, 2})[0].tensor(); }},
-      {"concat", [](const Tensor& t) { return one("concat", {Value::List{t, one("mul", {t, t})}, 1}); }},
-      {"stack", [](const Tensor& t) { return one("stack", {Value::List{t, one("mul", {t, t})}, 1}); }},
-      {"tile", [](const Tensor& t) { return one("tile", {t, Ints{2, 1, 3}}); }},
-      {"repeat_interleave", [](const Tensor& t) { return one("repeat_interleave", {t, Ints{1, 0, 2}, 1}); }},
-      {"flip", [](const Tensor& t) { return one("flip", {t, Ints{0, 2}}); }},
-      {"roll", [](const Tensor& t) { return one("roll", {t, Ints{1, 2}, Ints{0, 2}}); }},
+      {"reshape",
+       [](const Tensor& t) {
+         return one("reshape", {one("transpose", {t, Ints{2, 0, 1}}), Ints{6, 4}});
+       }},
+      {"swapaxes",
+       [](const Tensor& t) {
+         return one("swapaxes", {t, 0, 2});
+       }},
+      {"permute",
+       [](const Tensor& t) {
+         return one("permute", {t, Ints{1, 2, 0}});
+       }},
+      {"expand_dims",
+       [](const Tensor& t) {
+         return one("expand_dims", {t, 1});
+       }},
+      {"squeeze",
+       [](const Tensor& t) {
+         return one("squeeze", {one("narrow", {t, 0, 0, 1}), 0});
+       }},
+      {"broadcast_to",
+       [](const Tensor& t) {
+         return one("broadcast_to", {t, Ints{2, 2, 3, 4}});
+       }},
+      {"strided_slice",
+       [](const Tensor& t) {
+         return one("strided_slice", {t, Ints{0, 2}, Ints{2, -4}, Ints{1, -2}});
+       }},
+      {"diagonal",
+       [](const Tensor& t) {
+         return one("diagonal", {t, 1, 1, 2});
+       }},
+      {"select",
+       [](const Tensor& t) {
+         return one("select", {t, 1, 1});
+       }},
+      {"as_strided",
+       [](const Tensor& t) {
+         return one("as_strided", {t, Ints{4, 3}, Ints{3, 2}, 1});
+       }},
+      {"split",
+       [](const Tensor& t) {
+         return call("split", {t, Ints{1, 2}, 1})[1].tensor();
+       }},
+      {"unbind",
+       [](const Tensor& t) {
+         return call("unbind", {t, 1})[2].tensor();
+       }},
+      {"chunk",
+       [](const Tensor& t) {
+         return call("chunk", {t, 2, 2})[0].tensor();
+       }},
+      {"concat",
+       [](const Tensor& t) {
+         return one("concat", {Value::List{t, one("mul", {t, t})}, 1});
+       }},
+      {"stack",
+       [](const Tensor& t) {
+         return one("stack", {Value::List{t, one("mul", {t, t})}, 1});
+       }},
+      {"tile",
+       [](const Tensor& t) {
+         return one("tile", {t, Ints{2, 1, 3}});
+       }},
+      {"repeat_interleave",
+       [](const Tensor& t) {
+         return one("repeat_interleave", {t, Ints{1, 0, 2}, 1});
+       }},
+      {"flip",
+       [](const Tensor& t) {
+         return one("flip", {t, Ints{0, 2}});
+       }},
+      {"roll",
+       [](const Tensor& t) {
+         return one("roll", {t, Ints{1, 2}, Ints{0, 2}});
+       }},
       {"tril", [](const Tensor& t) { return one("tril", {t}); }},
-      {"pad", [](const Tensor& t) { return one("pad", {t, Ints{1, -1, 2, 0}}); }},
-      {"pad reflect", [](const Tensor& t) { return one("pad", {t, Ints{2, 1}, "reflect"}); }},
-      {"pad circular", [](const Tensor& t) { return one("pad", {t, Ints{2, 1}, "circular"}); }},
+      {"pad",
+       [](const Tensor& t) {
+         return one("pad", {t, Ints{1, -1, 2, 0}});
+       }},
+      {"pad reflect",
+       [](const Tensor& t) {
+         return one("pad", {t, Ints{2, 1}, "reflect"});
+       }},
+      {"pad circular",
+       [](const Tensor& t) {
+         return one("pad", {t, Ints{2, 1}, "circular"});
+       }},
       {"clone", [](const Tensor& t) { return one("clone", {t}); }},
-      {"contiguous", [](const Tensor& t) { return one("contiguous", {one("transpose", {t, Ints{2, 0, 1}})}); }},
-      {"diag_embed", [](const Tensor& t) { return one("diag_embed", {t, -1}); }},
-      {"meshgrid", [](const Tensor& t) { return call("meshgrid", {Value::List{one("reshape", {t, Ints{-1}}), one("reshape", {t, Ints{-1}})}})[0].tensor(); }},
+      {"contiguous",
+       [](const Tensor& t) {
+         return one("contiguous", {one("transpose", {t, Ints{2, 0, 1}})});
+       }},
+      {"diag_embed",
+       [](const Tensor& t) {
+         return one("diag_embed", {t, -1});
+       }},
+      {"meshgrid",
+       [](const Tensor& t) {
+         return call("meshgrid", {Value::List{one("reshape", {t, Ints{-1}}), one("reshape", {t, Ints{-1}})}})[0]
+             .tensor();
+       }},
   };
   for (const auto& [name, fn] : cases) {
     SCOPED_TRACE(name);

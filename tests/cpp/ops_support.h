@@ -1,11 +1,11 @@
 // What the tests of operators share: small tensors from lists, comparison, gradients against finite differences.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <functional>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "morel/runtime/eager.h"
 #include "morel/runtime/tape.h"
