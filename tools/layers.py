@@ -58,7 +58,7 @@ def check_include(table: dict, path: Path, quote: str, include: str) -> str | No
     for pattern, folders in table["only_in"].items():
         if starts_with(include, pattern) and not any(inside.startswith(name + "/") for name in folders):
             return f"<{include}> belongs in {' or '.join(folders)} only"
-    if path.suffix in (".h", ".inc") and any(starts_with(include, p) for p in table["source_files_only"]["includes"]):
+    if path.suffix == ".h" and any(starts_with(include, p) for p in table["source_files_only"]["includes"]):
         return f"<{include}> is too heavy for a header; include it in a .cc file"
     return None
 
