@@ -80,15 +80,15 @@ class Bench:
                 if not peers_folder:
                     notice(f"{name}: left out, the variable PEERS names no folder of virtual environments")
                     continue
-                interpreter = Path(peers_folder) / folder / "bin" / "python"
+                interpreter = Path(peers_folder).absolute() / folder / "bin" / "python"
             probe = f"import {FRAMEWORKS[name].module} as m; print(getattr(m, '__version__', '?'))"
             try:
                 found = subprocess.run(
                     [interpreter, "-c", probe],
                     capture_output=True,
                     text=True,
-                    # In the checkout's root the folder morel would pass for the package.
-                    cwd=HERE,
+                    # In the checkout's root the folder morel would pass for the package, and MindSpore leaves files.
+                    cwd=self.folder,
                     env=environment(FRAMEWORKS[name], 1),
                 )
             except OSError as error:
@@ -127,7 +127,7 @@ class Bench:
                     [self.interpreters[name], *command],
                     stdout=stream,
                     stderr=stream,
-                    cwd=HERE,
+                    cwd=self.folder,
                     env=environment(FRAMEWORKS[name], threads),
                     timeout=WORKER_SECONDS,
                 ).returncode

@@ -352,7 +352,8 @@ class Dataset:
     @property
     def input_indexs(self):
         """Which inputs of a network the columns are, 0 for the first."""
-        return getattr(self, "_input_indexs", 0)
+        own = getattr(self, "_input_indexs", ())
+        return own if own != () or not self.children else self.children[0].input_indexs
 
     @input_indexs.setter
     def input_indexs(self, value):

@@ -55,8 +55,7 @@ class Iterator:
     def _new_pass(self):
         if 0 <= self._num_epochs <= self._run.epoch:
             raise RuntimeError(
-                f"EOF buffer encountered. User tries to fetch data beyond the specified number of epochs "
-                f"({self._num_epochs})."
+                "EOF buffer encountered. User tries to fetch data beyond the specified number of epochs."
             )
         rows = self.dataset._rows(self._run)
         if not self._skip:

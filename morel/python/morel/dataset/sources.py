@@ -294,7 +294,7 @@ class GeneratorDataset(MappableDataset):
 
     def _check_types(self, row):
         for value, wanted in zip(row, self.column_types):
-            if value.dtype.name != _numpy_name(wanted):
+            if wanted is not None and value.dtype.name != _numpy_name(wanted):
                 raise RuntimeError(
                     "Exception thrown from user defined Python function in dataset: Invalid Python function, type of "
                     f"returned data in 'GeneratorDataset' should be same with specified column_types, but the type of "
