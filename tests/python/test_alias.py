@@ -146,7 +146,19 @@ def test_the_real_one_is_not_replaced_when_it_is_there_already(tmp_path):
 def test_pytest_plugin(tmp_path):
     text = "import mindspore, morel\nfrom mindspore.nn.cell import Cell\n\ndef test_alias():\n    assert Cell is morel.nn.Cell\n"
     script(tmp_path, text, "test_x.py")
-    out = run("-m", "pytest", "-q", "-p", "morel.alias", "-p", "no:cacheprovider", "-o", "python_files=*.py", "test_x.py", folder=tmp_path).stdout
+    out = run(
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "morel.alias",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "python_files=*.py",
+        "test_x.py",
+        folder=tmp_path,
+    ).stdout
     assert "1 passed" in out
 
 
