@@ -173,21 +173,18 @@ Expr operator!(const Expr& x);
 Expr min(const Expr& x, const Expr& y);
 Expr max(const Expr& x, const Expr& y);
 // one function per remaining operator, named after it in snake_case
+// clang-format off
 #define MOREL_UNARY_FUNCTIONS(X)                                                                                       \
-  X(abs, Abs)                                                                                                          \
-  X(bit_not, BitNot)                                                                                                   \
-  X(sqrt, Sqrt)                                                                                                        \
-  X(floor, Floor) X(ceil, Ceil) X(trunc, Trunc) X(round, Round) X(isnan, IsNan) X(isinf, IsInf) X(isfinite, IsFinite)  \
-      X(real, Real) X(imag, Imag) X(conj, Conj) X(exp, Exp) X(exp2, Exp2) X(expm1, Expm1) X(log, Log) X(log2, Log2)    \
-          X(log10, Log10) X(log1p, Log1p) X(sin, Sin) X(cos, Cos) X(tan, Tan) X(asin, Asin) X(acos, Acos)              \
-              X(atan, Atan) X(sinh, Sinh) X(cosh, Cosh) X(tanh, Tanh) X(asinh, Asinh) X(acosh, Acosh) X(atanh, Atanh)  \
-                  X(erf, Erf) X(erfc, Erfc) X(lgamma, Lgamma)
+  X(abs, Abs) X(bit_not, BitNot) X(sqrt, Sqrt) X(floor, Floor) X(ceil, Ceil) X(trunc, Trunc) X(round, Round)           \
+  X(isnan, IsNan) X(isinf, IsInf) X(isfinite, IsFinite) X(real, Real) X(imag, Imag) X(conj, Conj) X(exp, Exp)          \
+  X(exp2, Exp2) X(expm1, Expm1) X(log, Log) X(log2, Log2) X(log10, Log10) X(log1p, Log1p) X(sin, Sin) X(cos, Cos)      \
+  X(tan, Tan) X(asin, Asin) X(acos, Acos) X(atan, Atan) X(sinh, Sinh) X(cosh, Cosh) X(tanh, Tanh) X(asinh, Asinh)      \
+  X(acosh, Acosh) X(atanh, Atanh) X(erf, Erf) X(erfc, Erfc) X(lgamma, Lgamma)
 #define MOREL_BINARY_FUNCTIONS(X)                                                                                      \
-  X(floor_div, FloorDiv)                                                                                               \
-  X(mod, Mod)                                                                                                          \
-  X(trunc_div, TruncDiv)                                                                                               \
-  X(rem, Rem) X(pow, Pow) X(atan2, Atan2) X(bit_and, BitAnd) X(bit_or, BitOr) X(bit_xor, BitXor) X(logical_xor, Xor)   \
-      X(shl, Shl) X(shr, Shr) X(make_complex, MakeComplex)
+  X(floor_div, FloorDiv) X(mod, Mod) X(trunc_div, TruncDiv) X(rem, Rem) X(pow, Pow) X(atan2, Atan2)                    \
+  X(bit_and, BitAnd) X(bit_or, BitOr) X(bit_xor, BitXor) X(logical_xor, Xor) X(shl, Shl) X(shr, Shr)                   \
+  X(make_complex, MakeComplex)
+// clang-format on
 #define X(name, op)                                                                                                    \
   inline Expr name(const Expr& x) { return unary(ScalarOp::op, x); }
 MOREL_UNARY_FUNCTIONS(X)

@@ -63,21 +63,15 @@ def user_error(what, error):
 # --- values ---
 
 
-def to_array(value):
+def to_array(value, which=""):
     """A value that a user's function returned, as a NumPy array (dictionaries stay what they are)."""
-    if isinstance(value, np.ndarray):
-        return value
     if isinstance(value, dict):
         return value
-    if value is None:
-        raise TypeError("a value is None; NumPy arrays, numbers, strings, lists and tensors are possible")
-    if hasattr(value, "asnumpy"):
-        return value.asnumpy()
-    array = np.asarray(value)
+    array = value.asnumpy() if hasattr(value, "asnumpy") else np.asarray(value)
     if array.dtype == object:
         raise TypeError(
-            f"a value of type {type(value)} is no array of one type; NumPy arrays, numbers, strings, lists "
-            f"and tensors are possible"
+            f"Invalid data type. Data type of {which}the input or its converted Numpy array is expected to be one of "
+            f"numbers, bool, string or bytes, but got {type(value)} with objects in it."
         )
     return array
 
@@ -85,8 +79,22 @@ def to_array(value):
 def to_row(value):
     """What a user's function returned for a row, as a tuple of arrays."""
     if isinstance(value, tuple):
-        return tuple(to_array(item) for item in value)
+        return tuple(to_array(item, f"{i}th item of ") for i, item in enumerate(value, 1))
     return (to_array(value),)
+
+
+def check_max_rowsize(max_rowsize):
+    """MindSpore's bound for rows in shared memory, which this pipeline does not have: an int, or two in a list."""
+    if max_rowsize is None:
+        return
+    for value in max_rowsize if isinstance(max_rowsize, list) else [max_rowsize]:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(
+                f"Argument max_rowsize with value {max_rowsize} is not of type [<class 'int'>, <class 'list'>], but got "
+                f"{type(max_rowsize)}."
+            )
+        if not -1 <= value <= 2147483647:
+            raise ValueError("Input max_rowsize is not within the required interval of [-1, 2147483647].")
 
 
 def to_tensor(array, fresh):

@@ -722,30 +722,39 @@ class ConcatDataset(Dataset):
             if not isinstance(dataset, Dataset):
                 raise TypeError(f"Invalid dataset, expected Dataset object, but got {type(dataset)}!")
         super().__init__(list(datasets))
+        self._sampler = None
+
+    def _total(self):
+        sizes = [child.get_dataset_size() for child in self.children]
+        return -1 if -1 in sizes else sum(sizes)
 
     def _count(self):
-        sizes = [child._count() for child in self.children]
-        return None if None in sizes else -1 if -1 in sizes else sum(sizes)
+        return self._total() if self._sampler is None else len(next(self._sampler.orders(self._total())))
 
     def use_sampler(self, sampler):
-        """Only a DistributedSampler over all rows is supported."""
-        from morel.dataset.samplers import DistributedSampler
+        """Chooses among the rows of all datasets; the rows of a pass are then held in memory."""
+        from morel.dataset.samplers import BuiltinSampler
 
-        if not isinstance(sampler, DistributedSampler) or sampler.shuffle:
-            raise NotImplementedError("For 'ConcatDataset', only a DistributedSampler with shuffle=False is supported.")
-        self._sampler = sampler
+        if not isinstance(sampler, BuiltinSampler):
+            raise TypeError(f"The parameter 'sampler' must be a sampler, but got {type(sampler)}.")
+        self._sampler, self._size = sampler, None
 
     def _rows(self, run):
         first = self.children[0]._columns()
         for child in self.children[1:]:
             if list(child._columns()) != list(first):
                 raise pipeline.pipeline_error(
-                    f"Invalid data, columns of the datasets to concatenate differ: {list(first)} "
-                    f"and {list(child._columns())}."
+                    f"Invalid data, columns of the datasets to concatenate differ: {list(first)} and "
+                    f"{list(child._columns())}."
                 )
         rows = itertools.chain.from_iterable(child._rows(run) for child in self.children)
-        sampler = getattr(self, "_sampler", None)
-        return rows if sampler is None else itertools.islice(rows, sampler.shard_id, None, sampler.num_shards)
+        if self._sampler is None:
+            yield from rows
+            return
+        orders = run.state(self, lambda: self._sampler.orders(self._total()), "order")
+        rows = list(rows)
+        for number in next(orders):
+            yield rows[number]
 
 
 def zip(datasets):  # noqa: A001 - MindSpore's public name

@@ -62,6 +62,7 @@ class MapDataset(Dataset):
         offload=None,
     ):
         super().__init__(input_dataset, num_parallel_workers, cache)
+        pipeline.check_max_rowsize(max_rowsize)
         if callbacks is not None:
             raise NotImplementedError("For 'map', 'callbacks' is not supported yet.")
         if not isinstance(operations, (list, tuple)):
@@ -215,6 +216,7 @@ class BatchDataset(Dataset):
         pad_info=None,
     ):
         super().__init__(input_dataset, num_parallel_workers)
+        pipeline.check_max_rowsize(max_rowsize)
         if not callable(batch_size):
             _check_range(batch_size, 1, "batch_size")
         elif len(inspect.signature(batch_size).parameters) != 1:
@@ -241,7 +243,15 @@ class BatchDataset(Dataset):
         have = self.children[0]._columns()
         for column in self.input_columns or ():
             if column not in have:
-                raise pipeline_missing(column, have)
+                raise pipeline.pipeline_error(
+                    f"Invalid parameter, '{column}' of 'input_columns' doesn't exist in {have}."
+                )
+        for column in self.output_columns or ():
+            if column in have and column not in (self.input_columns or have):
+                raise pipeline.pipeline_error(
+                    f"Invalid parameter, columns that are not involved in 'per_batch_map' should not be in output_columns, "
+                    f"but got '{column}'."
+                )
         return self.input_columns or have
 
     def _columns(self):
@@ -253,10 +263,7 @@ class BatchDataset(Dataset):
         return [*outputs, *(column for column in have if column not in inputs)]
 
     def get_batch_size(self):
-        if callable(self.batch_size):
-            first = self.batch_size(BatchInfo())
-            return first
-        return self.batch_size
+        return -1 if callable(self.batch_size) else self.batch_size
 
     def _count(self):
         size = super()._count()
@@ -268,15 +275,14 @@ class BatchDataset(Dataset):
         return True  # stacking copies
 
     def _rows(self, run):
-        counter = run.state(self, itertools.count)
-        epoch = next(counter)
         child = self.children[0]
-        if child._is_table() and not callable(self.batch_size) and self.per_batch_map is None and self.pad_info is None:
+        plain = not callable(self.batch_size) and self.per_batch_map is None and self.pad_info is None
+        if plain and child._is_table():
             yield from self._table_batches(child, run)
             return
         rows = child._rows(run)
         for number in itertools.count():
-            info = BatchInfo(epoch, number)
+            info = BatchInfo(run.epoch, number)
             size = self.batch_size(info) if callable(self.batch_size) else self.batch_size
             if not isinstance(size, int) or size < 1:
                 raise pipeline.pipeline_error(
@@ -297,28 +303,43 @@ class BatchDataset(Dataset):
         """One batch of the rows in `group`."""
         columns = dict(zip(self.children[0]._columns(), (list(values) for values in zip(*group))))
         if self.per_batch_map is not None:
-            inputs = self._inputs()
-            try:
-                results = self.per_batch_map(*(columns[column] for column in inputs), info)
-                results = results if isinstance(results, tuple) else (results,)
-                results = [[pipeline.to_array(value) for value in column] for column in results]
-            except Exception as error:
-                raise pipeline.user_error("per_batch_map failed", error) from error
-            outputs = self.output_columns or inputs
-            if len(results) != len(outputs):
-                raise pipeline.pipeline_error(
-                    f"Invalid per_batch_map, it returned {len(results)} columns, but {len(outputs)} are named."
-                )
-            for column in inputs:
-                del columns[column]
-            columns.update(zip(outputs, results))
+            columns = self._mapped(columns, info, len(group))
         names = self._columns()
         if self.pad_info is not None:
             for name in self.pad_info or names:
                 if name not in columns:
                     raise pipeline_missing(name, names)
                 columns[name] = _padded(columns[name], self.pad_info.get(name))
-        return tuple(pipeline.stack(columns[name], name) for name in names)
+        return tuple(
+            pipeline.stack(columns[name], name) if isinstance(columns[name], list) else columns[name] for name in names
+        )
+
+    def _mapped(self, columns, info, count):
+        """The columns after `per_batch_map`: lists of rows, or finished values."""
+        inputs, outputs = self._inputs(), self.output_columns or self._inputs()
+        try:
+            results = self.per_batch_map(*(columns[column] for column in inputs), info)
+            results = results if isinstance(results, tuple) else (results,)
+            results = [
+                [pipeline.to_array(value) for value in column]
+                if isinstance(column, list)
+                else pipeline.to_array(column)
+                for column in results
+            ]
+        except Exception as error:
+            raise pipeline.user_error("per_batch_map failed", error) from error
+        if len(results) != len(outputs):
+            raise pipeline.pipeline_error(
+                f"Invalid columns, the number of columns returned in 'per_batch_map' function should be {len(outputs)}, "
+                f"but got: {len(results)}."
+            )
+        for column in results:
+            if isinstance(column, list) and len(column) != count:
+                raise pipeline.pipeline_error(
+                    f"Invalid data, expects: {count} rows returned from 'per_batch_map', got: {len(column)}."
+                )
+        kept = {name: column for name, column in columns.items() if name not in inputs}
+        return {**kept, **dict(zip(outputs, results))}
 
 
 def _padded(values, info):

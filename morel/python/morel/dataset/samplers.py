@@ -377,7 +377,10 @@ class PKSampler(BuiltinSampler):
 def choose_sampler(sampler, num_samples, shuffle, num_shards, shard_id):
     """The sampler of a source from its usual five arguments."""
     _check_count(num_samples)
-    if sampler is not None and any(value is not None for value in (num_samples, shuffle, num_shards, shard_id)):
+    others = [shuffle, num_shards, shard_id]
+    if isinstance(sampler, BuiltinSampler):
+        others.append(num_samples)
+    if sampler is not None and any(value is not None for value in others):
         raise ValueError(
             f"Conflicting arguments during sampler assignments. num_samples: {num_samples}, num_shards: "
             f"{num_shards}, shard_id: {shard_id}, shuffle: {shuffle}."
@@ -403,7 +406,7 @@ def choose_sampler(sampler, num_samples, shuffle, num_shards, shard_id):
         if isinstance(sampler, BuiltinSampler):
             return sampler
         if hasattr(sampler, "__iter__") and not isinstance(sampler, str):
-            return IterSampler(sampler)
+            return IterSampler(sampler, num_samples)
         raise TypeError(f"Unsupported sampler object of type {type(sampler)}.")
     if shuffle is None or shuffle:
         return RandomSampler(num_samples=num_samples)

@@ -167,7 +167,9 @@ class GeneratorDataset(MappableDataset):
         batch_sampler=None,
         collate_fn=None,
     ):
-        self.source = source
+        self.source = _repeatable(source)
+        source = self.source
+        pipeline.check_max_rowsize(max_rowsize)
         self._accessible = hasattr(source, "__getitem__")
         if (
             not self._accessible
@@ -193,11 +195,14 @@ class GeneratorDataset(MappableDataset):
                     raise ValueError(f"{name} is not supported if source does not have attribute '__getitem__'.")
         if batch_sampler is not None:
             _check_batch_sampler(source, batch_sampler, num_samples, shuffle, sampler, num_shards)
+            if collate_fn is not None and not callable(collate_fn):
+                raise TypeError("collate_fn should be callable.")
         elif collate_fn is not None:
-            raise ValueError("collate_fn can be specified only when batch_sampler is specified.")
+            raise ValueError("collate_fn can be specified only when batch_sampler is set.")
         self.batch_sampler, self.collate_fn = batch_sampler, collate_fn
         self.python_multiprocessing = python_multiprocessing
         self._num_samples = num_samples
+        self._first_order = None
         super().__init__(choose_sampler(sampler, num_samples, shuffle, num_shards, shard_id), num_parallel_workers)
 
     def _columns(self):
@@ -211,7 +216,7 @@ class GeneratorDataset(MappableDataset):
             count = self.sampler.get_num_samples()
             if count is None:
                 raise RuntimeError(
-                    "The source of 'GeneratorDataset' has '__getitem__' but no '__len__': define it, or give "
+                    "Unable to get the size of 'GeneratorDataset': the '__len__' method is required in its source, or "
                     "'num_samples'."
                 )
             return count
@@ -236,12 +241,18 @@ class GeneratorDataset(MappableDataset):
             raise pipeline.user_error(f"the source of 'GeneratorDataset' failed at index {index}", error) from error
 
     def _read_batch(self, indices):
+        if isinstance(indices, (int, np.integer)):
+            raise RuntimeError("Batch sampler should return a list, but got an integer.")
+        for index in indices:
+            if not isinstance(index, (int, np.integer)):
+                raise RuntimeError(f"Python sampler should return index of type integer, but got {type(index)}.")
         rows = [self._read(int(index)) for index in indices]
+        columns = [list(values) for values in zip(*rows)] if isinstance(rows[0], tuple) else [rows]
         if self.collate_fn is None:
-            columns = zip(*(pipeline.to_row(row) for row in rows))
-            return tuple(pipeline.stack(list(values), name) for values, name in zip(columns, self._column_names))
+            columns = [[pipeline.to_array(value) for value in values] for values in columns]
+            return tuple(pipeline.stack(values, name) for values, name in zip(columns, self._column_names))
         try:
-            return self.collate_fn(rows)
+            return self.collate_fn(*columns)
         except Exception as error:
             raise pipeline.user_error("collate_fn of 'GeneratorDataset' failed", error) from error
 
@@ -252,7 +263,7 @@ class GeneratorDataset(MappableDataset):
                 run,
                 self,
                 self._read_batch,
-                self.batch_sampler,
+                run.state(self, self._own_batch_sampler, "batches"),
                 self.num_parallel_workers or 1,
                 self.python_multiprocessing,
             )
@@ -301,18 +312,63 @@ class GeneratorDataset(MappableDataset):
                     f"returned data: {value.dtype}, specified column type: {wanted}"
                 )
 
+    def _own_batch_sampler(self):
+        """A copy for one iterator: what it keeps between passes must not depend on other iterators."""
+        import copy
+
+        try:
+            return copy.deepcopy(self.batch_sampler)
+        except TypeError:  # generators, locks
+            return self.batch_sampler
+
+    def get_batch_size(self):
+        return 1 if self.batch_sampler is None else -1
+
     def __getitem__(self, index):
-        return self.source[index]
+        """The row that comes at place `index` of the first pass."""
+        if not self._accessible:
+            raise RuntimeError("Dataset don't support randomized access.")
+        if not isinstance(index, (int, np.integer)):
+            raise TypeError(
+                f"Argument index with value {index} is not of type [<class 'int'>, <class 'numpy.number'>], but got "
+                f"{type(index)}."
+            )
+        if index < 0:
+            raise RuntimeError(f"Index [{index}] can not be a negative number.")
+        if self._first_order is None:
+            self._first_order = next(self.sampler.orders(self._source_size(), self))
+        if index >= len(self._first_order):
+            raise RuntimeError(f"Index [{index}] exceeded the number of data samples.")
+        return self.source[int(self._first_order[index])]
+
+
+class _Kept:
+    """The rows of an iterator that can be run through only once."""
+
+    def __init__(self, iterator):
+        self._iterator, self._rows = iterator, []
+
+    def __iter__(self):
+        yield from self._rows
+        for row in self._iterator:
+            self._rows.append(row)
+            yield row
+
+
+def _repeatable(source):
+    """Python's own iterators (generator objects, zip, map ...) end after one pass; so their rows are kept."""
+    own = type(source).__module__ == "builtins" and hasattr(source, "__next__")
+    return _Kept(source) if own else source
 
 
 def _check_batch_sampler(source, batch_sampler, num_samples, shuffle, sampler, num_shards):
     if not hasattr(source, "__getitem__"):
         raise ValueError("batch_sampler is not supported if source does not have attribute '__getitem__'.")
     if not hasattr(batch_sampler, "__iter__"):
-        raise TypeError("batch_sampler should have __getitem__ or __iter__ attribute.")
+        raise TypeError("batch_sampler should have __getitem__ or __iter__ method.")
     if any(value is not None for value in (num_samples, shuffle, sampler, num_shards)):
         raise ValueError(
-            "batch_sampler is mutually exclusive with num_samples, shuffle, sampler, num_shards and shard_id."
+            "batch_sampler is mutually exclusive with num_samples, shuffle, num_shards, shard_id and sampler."
         )
 
 
