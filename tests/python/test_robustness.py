@@ -94,12 +94,10 @@ def test_fork_after_use():
 
 
 INTERRUPTED = textwrap.dedent("""
-    import signal
     import sys
     import numpy as np
     import morel as ms
     from morel import nn, ops
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have set it to be ignored
     net = nn.SequentialCell(nn.Dense(256, 256), nn.ReLU(), nn.Dense(256, 10))
     optimizer = nn.Adam(net.trainable_params(), 0.001)
     step = ms.value_and_grad(lambda x, y: ops.cross_entropy(net(x), y), None, optimizer.parameters)
