@@ -18,6 +18,8 @@ MINDSPORE_VERSION = "2.8.0"  # whose API this is; scripts compare with it
 _NAME = "mindspore"
 # Modules of MindSpore whose content lies under another name here.
 _MOVED = {
+    "mindspore.dataset.core": "morel.dataset",
+    "mindspore.dataset.core.config": "morel.dataset.config",
     "mindspore.dataset.engine": "morel.dataset",
     "mindspore.dataset.engine.datasets": "morel.dataset.datasets",
     "mindspore.dataset.engine.datasets_user_defined": "morel.dataset.sources",

@@ -11,16 +11,18 @@ from morel.dataset import _random
 row_generator = _random.row_generator
 
 
-def numpy_dtype(dtype):
+def numpy_dtype(dtype, name="data_type"):
     """The NumPy dtype that a Morel dtype, NumPy dtype, Python type or name means."""
-    if isinstance(dtype, (np.dtype, type, str)):
-        return np.dtype(dtype)
-    name = str(dtype).rsplit(".", 1)[-1].lower()
-    if name == "bfloat16":
+    text = dtype if isinstance(dtype, (np.dtype, type, str)) else str(dtype).rsplit(".", 1)[-1].lower().rstrip("_")
+    if text == "bfloat16":
         raise TypeError("NumPy has no bfloat16; convert with Tensor.astype in the network.")
-    if name in ("string", "string_"):
-        return np.dtype("str")
-    return np.dtype(name.rstrip("_"))
+    try:
+        return np.dtype("str" if text == "string" else text)
+    except TypeError:
+        raise TypeError(
+            f"Argument {name} with value {dtype} is not of type [a dtype, <class "
+            f"'numpy.dtype'>], but got {type(dtype)}."
+        ) from None
 
 
 def check_probability(prob, name="prob"):

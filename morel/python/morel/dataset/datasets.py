@@ -6,6 +6,7 @@ A pipeline is a tree of datasets. Each can run in two ways:
   one array. `batch` and the iterators then handle whole arrays instead of rows.
 """
 
+import copy
 import itertools
 
 import numpy as np
@@ -733,21 +734,36 @@ class ConcatDataset(Dataset):
 
     def use_sampler(self, sampler):
         """Chooses among the rows of all datasets; the rows of a pass are then held in memory."""
-        from morel.dataset.samplers import BuiltinSampler
+        from morel.dataset.samplers import BuiltinSampler, DistributedSampler
 
         if not isinstance(sampler, BuiltinSampler):
             raise TypeError(f"The parameter 'sampler' must be a sampler, but got {type(sampler)}.")
+        if isinstance(sampler, DistributedSampler) and sampler.offset < 0:  # parts are not filled up here
+            sampler = copy.copy(sampler).set_offset(0)
         self._sampler, self._size = sampler, None
 
-    def _rows(self, run):
-        first = self.children[0]._columns()
-        for child in self.children[1:]:
-            if list(child._columns()) != list(first):
+    def _all_rows(self, run):
+        names, types = self.children[0]._columns(), None
+        for child in self.children:
+            if list(child._columns()) != list(names):
                 raise pipeline.pipeline_error(
-                    f"Invalid data, columns of the datasets to concatenate differ: {list(first)} and "
+                    f"Invalid data, columns of the datasets to concatenate differ: {list(names)} and "
                     f"{list(child._columns())}."
                 )
-        rows = itertools.chain.from_iterable(child._rows(run) for child in self.children)
+            for number, row in enumerate(child._rows(run)):
+                if number == 0:
+                    found = [
+                        (value.dtype.kind, value.dtype.name, value.ndim) for value in row if not isinstance(value, dict)
+                    ]
+                    types = types or found
+                    if found != types and "U" not in (kind for kind, _, _ in found):
+                        raise pipeline.pipeline_error(
+                            f"Invalid data, types or ranks of the datasets to concatenate differ: {types} and {found}."
+                        )
+                yield row
+
+    def _rows(self, run):
+        rows = self._all_rows(run)
         if self._sampler is None:
             yield from rows
             return

@@ -39,7 +39,8 @@ class Iterator:
 
     def __next__(self):
         if self._run is None:
-            raise RuntimeError("Iterator does not have a running C++ pipeline: it was stopped.")
+            # The class and text of MindSpore's error.
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '_runtime_context': it was stopped.")
         if self._rows is None:
             self._rows = self._new_pass()
         try:
@@ -61,14 +62,18 @@ class Iterator:
         if not self._skip:
             return rows
         # Resuming: whole passes are run through and left out, then the first rows of one.
-        while True:
-            left = [row for row in itertools.islice(rows, self._skip)]
-            if len(left) == self._skip or not left:
+        while self._skip:
+            count = sum(1 for _ in itertools.islice(rows, self._skip))
+            self._skip -= count
+            first = next(rows, None)
+            if first is not None:
                 self._skip = 0
-                return rows
-            self._skip -= len(left)
+                return itertools.chain([first], rows)
+            if count == 0:
+                break
             self._run.epoch += 1
             rows = self.dataset._rows(self._run)
+        return rows
 
     def _arrange(self, row):
         raise NotImplementedError

@@ -206,9 +206,12 @@ class SubsetSampler(BuiltinSampler):
         _check_count(num_samples)
         super().__init__(num_samples)
         indices = list(indices) if not isinstance(indices, int) else [indices]
-        for index in indices:
+        for place, index in enumerate(indices):
             if not isinstance(index, (int, np.integer)):
-                raise TypeError(f"SubsetSampler: Type of indices element must be int, but got {type(index)}.")
+                raise TypeError(
+                    f"SubsetSampler: Type of indices element must be int, but got list[{place}]: {index}, type: "
+                    f"{type(index)}."
+                )
         self.indices = [int(index) for index in indices]
 
     def _own_orders(self, count, source):
@@ -258,7 +261,9 @@ class DistributedSampler(BuiltinSampler):
         if not 0 <= shard_id < num_shards:
             raise ValueError(f"shard_id is invalid, shard_id: {shard_id}.")
         if offset > num_shards:
-            raise RuntimeError(f"offset should be no more than num_shards: {num_shards}, but got offset: {offset}.")
+            raise RuntimeError(
+                f"DistributedSampler: offset must be no more than num_shards({num_shards}), but got offset: {offset}."
+            )
         super().__init__(num_samples)
         self.num_shards, self.shard_id, self.shuffle, self.offset = num_shards, shard_id, shuffle, offset
 
@@ -405,8 +410,12 @@ def choose_sampler(sampler, num_samples, shuffle, num_shards, shard_id):
     if sampler is not None:
         if isinstance(sampler, BuiltinSampler):
             return sampler
-        if hasattr(sampler, "__iter__") and not isinstance(sampler, str):
+        if isinstance(sampler, str):
+            raise TypeError(f"Unsupported sampler object of type {type(sampler)}.")
+        if hasattr(sampler, "__iter__"):
             return IterSampler(sampler, num_samples)
+        if hasattr(sampler, "__getitem__") and hasattr(sampler, "__len__"):
+            return IterSampler([sampler[i] for i in range(len(sampler))], num_samples)
         raise TypeError(f"Unsupported sampler object of type {type(sampler)}.")
     if shuffle is None or shuffle:
         return RandomSampler(num_samples=num_samples)

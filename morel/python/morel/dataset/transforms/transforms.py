@@ -53,7 +53,7 @@ def _check_list(transforms):
         raise ValueError("transforms list can not be empty.")
     for i, transform in enumerate(transforms):
         if not callable(transform):
-            raise ValueError(f"transforms[{i}] is not callable.")
+            raise TypeError(f"transforms[{i}] is neither a transforms op (TensorOperation) nor a callable pyfunc.")
     return list(transforms)
 
 
@@ -184,7 +184,10 @@ class Fill(Transform):
         self.fill_value = fill_value
 
     def _apply(self, value):
-        return np.full_like(value, self.fill_value)
+        is_text = value.dtype.kind in "SU"
+        if is_text != isinstance(self.fill_value, (str, bytes)):
+            raise pipeline_error("Fill: fill_value and the input tensor must be of the same data type.")
+        return np.full(value.shape, self.fill_value, None if is_text else value.dtype)
 
     _apply_batch = _apply
 

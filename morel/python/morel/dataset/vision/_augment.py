@@ -21,6 +21,8 @@ class Erase(ImageTransform):
         inplace (bool): kept for scripts. Default ``False``.
     """
 
+    _gives_image = True
+
     def __init__(self, top, left, height, width, value=0.0, inplace=False):
         for number, name in ((top, "top"), (left, "left")):
             check_int(number, name, 0)
@@ -45,6 +47,8 @@ class CutOut(ImageTransform):
 
     Source: DeVries and Taylor, Improved Regularization of Convolutional Neural Networks with Cutout, 2017.
     """
+
+    _gives_image = True
 
     def __init__(self, length, num_patches=1, is_hwc=True):
         check_int(length, "length", 1)
@@ -122,6 +126,8 @@ class RandomColorAdjust(ImageTransform):
         brightness, contrast, saturation (Union[float, Sequence[float]]): range of the factor (a number v: [1-v, 1+v]).
         hue (Union[float, Sequence[float]]): range of the shift in turns of the colour circle, within [-0.5, 0.5].
     """
+
+    _gives_image = True
 
     def __init__(self, brightness=(1, 1), contrast=(1, 1), saturation=(1, 1), hue=(0, 0)):
         self._ranges = [

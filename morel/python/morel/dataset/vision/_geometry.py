@@ -26,27 +26,38 @@ __all__ = [
 ]
 
 
-class HorizontalFlip(ImageTransform):
-    """Mirrors left and right."""
+class PixelMover(ImageTransform):
+    """Base of the transforms of this file."""
+
+    _gives_image = True
+
+
+class HorizontalFlip(PixelMover):
+    """Mirrors left and right; images may also be those of a video, [..., H, W, C]."""
+
+    _ranks = (2, math.inf)
 
     def _apply(self, value):
-        return np.ascontiguousarray(value[:, ::-1])
+        return np.ascontiguousarray(value[:, ::-1] if value.ndim == 2 else value[..., ::-1, :])
 
 
-class VerticalFlip(ImageTransform):
-    """Mirrors top and bottom."""
+class VerticalFlip(PixelMover):
+    """Mirrors top and bottom; images may also be those of a video, [..., H, W, C]."""
+
+    _ranks = (2, math.inf)
 
     def _apply(self, value):
-        return np.ascontiguousarray(value[::-1])
+        return np.ascontiguousarray(value[::-1] if value.ndim == 2 else value[..., ::-1, :, :])
 
 
-class _RandomFlip(ImageTransform):
+class _RandomFlip(PixelMover):
     """Base of the random flips: all images of one call alike.
 
     Args:
         prob (float): probability. Default ``0.5``.
     """
 
+    _ranks = (2, math.inf)
     _flip = None
 
     def __init__(self, prob=0.5):
@@ -82,7 +93,7 @@ class RandomVerticalFlip(_RandomFlip):
     _flip = VerticalFlip
 
 
-class Resize(ImageTransform):
+class Resize(PixelMover):
     """Changes the size.
 
     Args:
@@ -108,7 +119,7 @@ def _cropped(value, top, left, height, width):
     return np.ascontiguousarray(value[top : top + height, left : left + width])
 
 
-class Crop(ImageTransform):
+class Crop(PixelMover):
     """Cuts a window out.
 
     Args:
@@ -118,7 +129,7 @@ class Crop(ImageTransform):
 
     def __init__(self, coordinates, size):
         if not isinstance(coordinates, (list, tuple)) or len(coordinates) != 2:
-            raise TypeError("Coordinates should be a list/tuple (top, left) of length 2.")
+            raise TypeError("Coordinates should be a list/tuple (y, x) of length 2.")
         for value in coordinates:
             check_int(value, "coordinates", 0)
         self.coordinates, self.size = coordinates, size_pair(size)
@@ -133,7 +144,7 @@ class Crop(ImageTransform):
         return _cropped(value, top, left, height, width)
 
 
-class ResizedCrop(ImageTransform):
+class ResizedCrop(PixelMover):
     """Cuts a window out and changes its size.
 
     Args:
@@ -199,7 +210,7 @@ def _check_border(mode):
     return mode
 
 
-class Pad(ImageTransform):
+class Pad(PixelMover):
     """Adds a frame.
 
     Args:
@@ -216,7 +227,7 @@ class Pad(ImageTransform):
         return _padded(value, *self.padding, self.fill_value, self.padding_mode)
 
 
-class PadToSize(ImageTransform):
+class PadToSize(PixelMover):
     """Adds a frame up to a size.
 
     Args:
@@ -240,7 +251,7 @@ class PadToSize(ImageTransform):
         return _padded(value, left, top, width - left, height - top, self.fill_value, self.padding_mode)
 
 
-class CenterCrop(ImageTransform):
+class CenterCrop(PixelMover):
     """Cuts the middle out; smaller images get a black frame.
 
     Args:
@@ -266,7 +277,7 @@ class CenterCrop(ImageTransform):
         return _cropped(value, (value.shape[0] - height) // 2, (value.shape[1] - width) // 2, height, width)
 
 
-class RandomCrop(ImageTransform):
+class RandomCrop(PixelMover):
     """Cuts a window out at a random place.
 
     Args:
@@ -306,7 +317,7 @@ class RandomCrop(ImageTransform):
         return _cropped(value, top, left, height, width)
 
 
-class RandomResizedCrop(ImageTransform):
+class RandomResizedCrop(PixelMover):
     """Cuts a window of random area and aspect ratio out and changes its size.
 
     Args:

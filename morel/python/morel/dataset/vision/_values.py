@@ -21,20 +21,44 @@ __all__ = [
 
 
 class ImageTransform(Transform):
-    """Base of the transforms of one image."""
+    """Base of the transforms of one image. Those that give an image again give a PIL image for a PIL image."""
 
     _ranks = (2, 3)
+    _gives_image = False
+
+    def __call__(self, *inputs):
+        out = super().__call__(*inputs)
+        if not self._gives_image or not any(_is_pil(value) for value in inputs):
+            return out
+        outputs = out if isinstance(out, tuple) else (out,)
+        outputs = tuple(_to_pil(new) if _is_pil(old) else new for old, new in zip(inputs, outputs))
+        return outputs if len(outputs) > 1 else outputs[0]
 
     def _check(self, value):
         if not isinstance(value, np.ndarray):
-            if not hasattr(value, "getbands"):  # what PIL images have
+            if not _is_pil(value):
                 raise TypeError(f"Input should be NumPy or PIL image, got {type(value)}.")
             value = np.asarray(value)
-        if value.ndim not in self._ranks:
+        if value.ndim < 2:
+            raise pipeline_error(
+                f"{type(self).__name__}: the image tensor should have at least two dimensions. You may need to perform "
+                f"Decode first. Got rank: {value.ndim}"
+            )
+        if value.ndim > self._ranks[-1]:
             raise pipeline_error(
                 f"{type(self).__name__}: image shape should be <H,W> or <H,W,C>, but got rank: {value.ndim}"
             )
         return value
+
+
+def _is_pil(value):
+    return not isinstance(value, np.ndarray) and hasattr(value, "getbands")
+
+
+def _to_pil(value):
+    from PIL import Image
+
+    return Image.fromarray(value[..., 0] if value.ndim == 3 and value.shape[-1] == 1 else value)
 
 
 def _scaled(value, factor):
@@ -171,7 +195,7 @@ class ToTensor(ImageTransform):
     """
 
     def __init__(self, output_type=np.float32):
-        self._dtype = numpy_dtype(output_type)
+        self._dtype = numpy_dtype(output_type, "output_type")
 
     def _scaled(self, value):
         return _scaled(value, 1 / 255.0).astype(self._dtype, copy=False)
@@ -212,9 +236,7 @@ class ToPIL(ImageTransform):
     """An array [H, W, C] or [H, W] as a PIL image."""
 
     def _apply(self, value):
-        from PIL import Image
-
-        return Image.fromarray(value[..., 0] if value.ndim == 3 and value.shape[-1] == 1 else value)
+        return _to_pil(value)
 
 
 class Decode:
@@ -252,6 +274,8 @@ class Decode:
 
 class Invert(ImageTransform):
     """255 - image."""
+
+    _gives_image = True
 
     def _apply(self, value):
         return (255 - value).astype(value.dtype)
