@@ -1,7 +1,6 @@
 // Operators that move elements into new tensors: joins, reorderings, padding, conversion, and copies in place.
-#include "morel/ops/array.h"
-
 #include "morel/ops/registry.h"
+#include "morel/ops/shape_parts.h"
 
 namespace morel {
 namespace {

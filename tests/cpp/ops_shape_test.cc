@@ -111,6 +111,26 @@ TEST(Shape, Padding) {
   EXPECT_THROW(one("pad", {x, Ints{1, 1}, "other"}), Error);
 }
 
+TEST(Shape, Windows) {
+  const Tensor image = range({1, 1, 3, 3});
+  expect_near(one("unfold", {image, 2}), {0, 1, 3, 4, 1, 2, 4, 5, 3, 4, 6, 7, 4, 5, 7, 8});
+  EXPECT_EQ(one("unfold", {sample({2, 3, 5, 6}), Ints{2, 3}, Ints{2, 1}, Ints{1, 0}, 2}).shape(), (Shape{2, 18, 6}));
+  // Each element comes back as often as a window covers it.
+  expect_near(one("fold", {one("unfold", {one("ones_like", {image}), 2}), 3, 2}), {1, 2, 1, 2, 4, 2, 1, 2, 1});
+  EXPECT_THROW(one("unfold", {image, 4}), Error);
+  EXPECT_THROW(one("fold", {sample({1, 4, 5}), 3, 2}), Error);
+  check_gradients(
+      [](std::span<const Tensor> in) {
+        return one("unfold", {one("mul", {in[0], in[0]}), 2, 1, 1, Ints{1, 2}});
+      },
+      {sample({1, 2, 3, 4}, DType::Float64)});
+  check_gradients(
+      [](std::span<const Tensor> in) {
+        return one("fold", {one("mul", {in[0], in[0]}), Ints{3, 4}, 2, 1, 1});
+      },
+      {sample({1, 4, 20}, DType::Float64)});
+}
+
 TEST(Create, Values) {
   expect_near(one("zeros", {Ints{2}}), {0, 0});
   EXPECT_EQ(one("ones", {3, DType::Int32}).dtype(), DType::Int32);

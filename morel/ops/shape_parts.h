@@ -1,0 +1,13 @@
+// The files of the shape family: shape.cc (other shapes and orders of axes), slice.cc (views that pick elements),
+// array.cc (what copies elements).
+#pragma once
+
+#include "morel/ops/registry.h"
+
+namespace morel {
+
+bool is_row_major(const Layout& layout);
+void register_slices(Family& add);
+void register_array(Family& add);
+
+}  // namespace morel
