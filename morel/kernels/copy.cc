@@ -11,7 +11,11 @@
 namespace morel {
 using ConvertFn = void (*)(void* target, const void* source, int64_t n);
 using TransposeFn = void (*)(void* target, int64_t target_stride, const void* source, int64_t source_stride,
-                             int64_t rows, int64_t columns);
+                             int64_t rows, int64_t columns, bool is_large);
+namespace kernels {
+// Rows of the target that one call transposes.
+constexpr int64_t transpose_panel = 64;
+}  // namespace kernels
 }  // namespace morel
 
 #define MOREL_SIMD_FILE "morel/kernels/copy_simd.inc"
@@ -39,6 +43,8 @@ namespace {
 
 // Elements that a task moves at least.
 constexpr int64_t task_elements = 16384;
+// Transpositions of more bytes than this write past the caches.
+constexpr int64_t streaming_bytes = int64_t{8} << 20;
 // Elements that are converted at once between buffers in the first-level cache.
 constexpr int64_t chunk_elements = 512;
 
@@ -254,17 +260,18 @@ bool run_transpose(Plan plan) {
     if (plan.axes[axis].source_stride == 1 && plan.axes[axis].size >= 4) dense = axis;
   }
   if (dense < 0) return false;
-  // Rows of the target along the dense axis are cut into panels of 64; axes: outer..., panels | dense, inner.
+  // Rows of the target along the dense axis are cut into panels; axes: outer..., panels | dense, inner.
   const Axis rows = plan.axes[dense];
   plan.axes.erase(plan.axes.begin() + dense);
   plan.axes.pop_back();
-  constexpr int64_t panel = 64;
+  constexpr int64_t panel = transpose_panel;
   const int64_t panels = (rows.size + panel - 1) / panel, item = plan.target_size();
   plan.axes.push_back({panels, 0, 0});
   Plan outer = plan;
   const TransposeFn transpose = MOREL_SIMD_CALL(find_transpose)(item);
   int64_t outer_count = 1;
   for (const Axis& axis : outer.axes) outer_count *= axis.size;
+  const bool is_large = outer_count * std::min(panel, rows.size) * inner.size * item >= streaming_bytes;
   outer.axes.pop_back();
   const int64_t panel_elements = std::min(panel, rows.size) * inner.size;
   const int64_t grain = std::max<int64_t>(1, task_elements / panel_elements);
@@ -280,7 +287,7 @@ bool run_transpose(Plan plan) {
         source_offset += position * outer.axes[axis].source_stride;
       }
       transpose(plan.target + target_offset * item, rows.target_stride, plan.source + source_offset * item,
-                inner.source_stride, std::min(panel, rows.size - row), inner.size);
+                inner.source_stride, std::min(panel, rows.size - row), inner.size, is_large);
     }
   });
   return true;

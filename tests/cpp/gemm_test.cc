@@ -129,8 +129,9 @@ void check(const Case& c) {
   int wrong = 0;
   for (int64_t i = 0; i < c.m && wrong < 3; ++i) {
     for (int64_t j = 0; j < c.n && wrong < 3; ++j) {
-      const double *left_real = &left.real[i * c.k], *right_real = &right.real[j * c.k];
-      const double *left_imaginary = &left.imaginary[i * c.k], *right_imaginary = &right.imaginary[j * c.k];
+      const double *left_real = left.real.data() + i * c.k, *right_real = right.real.data() + j * c.k;
+      const double *left_imaginary = left.imaginary.data() + i * c.k,
+                   *right_imaginary = right.imaginary.data() + j * c.k;
       const auto [sum_real, size_real] = dot(left_real, right_real, c.k);
       Wide sum = sum_real;
       double size = 1 + size_real;

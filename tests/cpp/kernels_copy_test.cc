@@ -116,6 +116,28 @@ TEST(KernelsCopy, RandomViews) {
   check_random_views<std::complex<double>>(5, 100);
 }
 
+// Large enough for the path that writes past the caches, at addresses on and off cache lines.
+template <class T>
+void check_streaming_transpose(int64_t rows, int64_t columns, int64_t start) {
+  const std::vector<T> source = iota<T>(rows * columns);
+  std::vector<T> target(rows * columns + start);
+  const Shape shape{columns, rows};
+  const Strides to{rows, 1}, from{1, columns};
+  copy({target.data() + start, dtype_of<T>, span_of(shape), span_of(to)},
+       {source.data(), dtype_of<T>, span_of(shape), span_of(from)});
+  for (int64_t c = 0; c < columns; ++c) {
+    for (int64_t r = 0; r < rows; ++r) ASSERT_EQ(target[start + c * rows + r], source[r * columns + c]);
+  }
+}
+TEST(KernelsCopy, StreamingTranspose) {
+  check_streaming_transpose<int32_t>(1600, 1500, 0);
+  check_streaming_transpose<int32_t>(1600, 1501, 7);
+  check_streaming_transpose<int64_t>(1000, 1111, 3);
+  check_streaming_transpose<int64_t>(1001, 1111, 0);
+  check_streaming_transpose<int16_t>(3200, 1500, 1);
+  check_streaming_transpose<uint8_t>(6400, 1500, 9);
+}
+
 TEST(KernelsCopy, LargeTransposeAndLongRows) {
   for (const int64_t rows : {3, 64, 257, 1000}) {
     const int64_t columns = 515;
