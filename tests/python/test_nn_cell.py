@@ -278,6 +278,23 @@ def test_state_dict_round_trip():
     assert target.first.weight is not source.first.weight
 
 
+def test_buffers():
+    from morel.common.parameter import _Buffer
+
+    net = nn.SequentialCell(nn.ReLU())
+    net.mean = _Buffer(Tensor([1.0, 2.0]))
+    net.scratch = _Buffer(Tensor([3.0]), persistent=False)
+    assert [name for name, _ in net.named_buffers()] == ["mean", "scratch"] and list(net.state_dict()) == ["mean"]
+    net.mean = Tensor([5.0, 6.0])  # replaces the buffer's value
+    assert net.get_buffer("mean").asnumpy().tolist() == [5, 6] and not list(net.get_parameters())
+    net.mean = None
+    assert list(net.state_dict()) == [] and len(list(net.buffers())) == 1
+    outer = nn.CellList([net])
+    assert [name for name, _ in outer.named_buffers("root")] == ["root.0.scratch"]
+    with pytest.raises(AttributeError):
+        net.get_buffer("0.missing")
+
+
 def test_load_state_dict_reports_everything():
     net = nn.Dense(2, 3)
     state = dict(nn.Dense(2, 3).state_dict())
@@ -355,6 +372,12 @@ def test_parameters():
     assert repr(param) == "Parameter (name=w, shape=(2,), dtype=Float32, requires_grad=True)"
     assert param.set_data(Tensor([7, 8])) is param and param.asnumpy().tolist() == [7, 8]
     assert param.dtype == ms.float32
+    assert param.set_data(Tensor([[1, 2, 3]])).shape == (1, 3) and param.dtype == ms.float32  # another shape
+    param.set_dtype(ms.float16).set_data(Tensor([7.0, 8.0]))
+    assert param.dtype == ms.float16 and param.asnumpy().tolist() == [7, 8]
+    param.set_dtype(ms.float32)
+    gradient = ms.grad(lambda: (param * 3).sum(), None, param)()
+    assert gradient.dtype == ms.float32 and gradient.asnumpy().tolist() == [3, 3]
     twin = param.clone("zeros")
     assert twin.name == "w" and twin.asnumpy().tolist() == [0, 0] and param.asnumpy().tolist() == [7, 8]
     twin.name = "other"

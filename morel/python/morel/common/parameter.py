@@ -325,11 +325,19 @@ class Parameter(Tensor):
             data = data.init_data()
         if data.dtype != self.dtype:
             data = data.astype(self.dtype)
-        if data is not self:
+        if tuple(data.shape) != tuple(self.shape):
+            _core.set_data(self, _core.detach(data).clone())
+        elif data is not self:
             self.assign_value(data)
         self._initializer = None
         self.init_flag = False
         self.sliced = slice_shape
+        return self
+
+    def set_dtype(self, dtype):
+        """Converts the values to `dtype`, in place, and returns the parameter."""
+        if dtype != self.dtype:
+            _core.set_data(self, _core.detach(self).astype(dtype))
         return self
 
     def init_data(self, layout=None, set_sliced=False):
@@ -357,6 +365,25 @@ def _rebuild_parameter(array, dtype_name, name, requires_grad, layerwise_paralle
 
         data = data.astype(getattr(mstype, dtype_name.lower()))
     return Parameter(data, name, requires_grad, layerwise_parallel)
+
+
+class _Buffer(Tensor):
+    """A tensor that becomes a buffer of the Cell to whose attribute it is assigned.
+
+    Args:
+        data (Tensor): the values; shared, without gradient.
+        persistent (bool): part of the state dict. Default ``True``.
+    """
+
+    __hash__ = Tensor.__hash__ or object.__hash__
+
+    def __init__(self, data, *, persistent=True):
+        if data is None:
+            raise ValueError("For 'Buffer', 'data' can not be None.")
+        if not isinstance(data, Tensor):
+            raise TypeError(f"For 'Buffer', 'data' must be a Tensor, but got {type(data).__name__}.")
+        _core.init_tensor(self, _core.detach(data))
+        self.persistent = persistent
 
 
 class ParameterTuple(tuple):

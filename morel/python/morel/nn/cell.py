@@ -4,7 +4,7 @@ from collections import OrderedDict
 from weakref import ref
 
 from morel._core import Tensor
-from morel.common.parameter import Parameter, ParameterTuple, _is_parameter_generated
+from morel.common.parameter import Parameter, ParameterTuple, _Buffer, _is_parameter_generated
 from morel.nn._cell_hooks import CellHooks
 from morel.nn._cell_state import CellState
 
@@ -242,6 +242,9 @@ class Cell(CellHooks, CellState):
             self._set_cell(name, value)
         elif isinstance(value, ParameterTuple):
             self._set_parameter_tuple(name, value)
+        elif isinstance(value, _Buffer):
+            self._forget_plain(name)
+            self.register_buffer(name, value, value.persistent)
         else:
             attributes = self.__dict__
             if name in attributes:  # registered names are attributes too
