@@ -41,16 +41,25 @@ Expr copysign(const Expr& magnitude, const Expr& sign) {
 
 // 2^n for n in [-126, 127].
 Expr power_of_two(const Expr& n) { return float_of(shl(n + 127.0, i32(23))); }
-// x 2^n for n in [-252, 254]; the only rounding is that of a denormal result.
+// x 2^n for n in [-252, 254].
 Expr scale(const Expr& x, const Expr& n) {
   const Expr half = shr(n, i32(1));
   return x * power_of_two(half) * power_of_two(n - half);
+}
+// x 2^(n-1) for |x| < 4 and n in [-150, 128]; k is n as int32, of any value where n is NaN. Results of the denormal
+// range are rounded as integers, which are their bits: floating-point units take about 150 cycles for a denormal
+// result, or for an underflow to 0.
+Expr scale_half(const Expr& x, const Expr& n, const Expr& k) {
+  const Expr small = n < -125.0;
+  const Expr value = x * power_of_two(where(small, k + 148.0, k - 1.0));
+  return where(small, float_of(cast(round(value), DType::Int32)), value);
 }
 
 // ------------------------------------------------------------------------------------------------ exponentials
 
 struct Reduced {
-  Expr n;  // int32
+  Expr n;  // float32
+  Expr k;  // the same as int32
   Expr r;
 };
 
@@ -59,43 +68,58 @@ Reduced reduce_exp(const Expr& x) {
   const Expr shifted = fma(x, log2e, 0x1.8p23);
   const Expr n = shifted - 0x1.8p23;
   const Expr r = fma(n, -0x1.63p-1, x);  // 9 bits: the product is exact
-  return {bits_of(shifted) - 0x4b400000, fma(n, 0x1.bd0106p-13, r)};
+  return {n, bits_of(shifted) - 0x4b400000, fma(n, 0x1.bd0106p-13, r)};
 }
 
-// e^r for |r| <= ln2 / 2.
-Expr exp_polynomial(const Expr& r) {
+// e^r - 1 for |r| <= ln2 / 2.
+Expr expm1_polynomial(const Expr& r) {
   const Expr p = polynomial(r, {0x1.fffffap-2, 0x1.55548ap-3, 0x1.555a12p-5, 0x1.123f7cp-7, 0x1.696e4ep-10});
-  return fma(p * r, r, r) + 1.0;
+  return fma(p * r, r, r);
 }
+Expr exp_polynomial(const Expr& r) { return expm1_polynomial(r) + 1.0; }
 
-// e^x 2^shift for x in [-104, 90].
-Expr exp_scaled(const Expr& x, double shift = 0) {
-  const auto [n, r] = reduce_exp(x);
-  return scale(exp_polynomial(r), shift == 0 ? n : n + shift);
+// e^x / 2 for x in [-80, 90].
+Expr exp_half(const Expr& x) {
+  const auto [n, k, r] = reduce_exp(x);
+  return scale(exp_polynomial(r), k - 1.0);
 }
-// The same for |x| <= 80: no denormal results, one factor.
+// e^x for |x| <= 80: no denormal results, one factor.
 Expr exp_narrow(const Expr& x) {
-  const auto [n, r] = reduce_exp(x);
-  return exp_polynomial(r) * power_of_two(n);
+  const auto [n, k, r] = reduce_exp(x);
+  return exp_polynomial(r) * power_of_two(k);
 }
 
-Expr exp_f32(const Expr& x) { return exp_scaled(at_least(at_most(x, 89), -104)); }
+Expr exp_f32(const Expr& x) {
+  const auto [n, k, r] = reduce_exp(at_least(at_most(x, 89), -104));
+  return scale_half(fma(expm1_polynomial(r), f32(2.0), f32(2.0)), n, k);
+}
 
+// One factor 2^n, whose biased exponent is the low byte of `shifted`; it is 0.0 from n = -127 on.
+Expr exp_nonpositive_f32(const Expr& x) {
+  const Expr limited = at_least(x, -0x1.601e68p6);  // -127 ln 2
+  const Expr shifted = fma(limited, log2e, 0x1.8000fep23);
+  const Expr n = shifted - 0x1.8000fep23;
+  const Expr r = fma(n, 0x1.bd0106p-13, fma(n, -0x1.63p-1, limited));
+  return exp_polynomial(r) * float_of(shl(bits_of(shifted), i32(23)));
+}
+
+// 2^(r+1).
 Expr exp2_polynomial(const Expr& r) {
-  return polynomial(r, {1, 0x1.62e43p-1, 0x1.ebfbd8p-3, 0x1.c6af76p-5, 0x1.3b30ap-7, 0x1.5f0b82p-10, 0x1.3fa206p-13});
+  return polynomial(r, {2, 0x1.62e43p0, 0x1.ebfbd8p-2, 0x1.c6af76p-4, 0x1.3b30ap-6, 0x1.5f0b82p-9, 0x1.3fa206p-12});
 }
 
 Expr exp2_f32(const Expr& x) {
-  const Expr limited = at_least(at_most(x, 129), -151);
+  const Expr limited = at_least(at_most(x, 128), -150);
   const Expr shifted = limited + 0x1.8p23;
-  return scale(exp2_polynomial(limited - (shifted - 0x1.8p23)), bits_of(shifted) - 0x4b400000);
+  const Expr n = shifted - 0x1.8p23;
+  return scale_half(exp2_polynomial(limited - n), n, bits_of(shifted) - 0x4b400000);
 }
 
 // With t = 2^(n-1): e^x - 1 = 2 (t (e^r - 1) + (t - 1/2)).
 Expr expm1_f32(const Expr& x) {
-  const auto [n, r] = reduce_exp(at_least(at_most(x, 89), -18));
+  const auto [n, k, r] = reduce_exp(at_least(at_most(x, 89), -18));
   const Expr p = polynomial(r, {0.5, 0x1.555554p-3, 0x1.5554ecp-5, 0x1.1112fcp-7, 0x1.6d495p-10, 0x1.9e2a52p-13});
-  const Expr t = power_of_two(n - 1.0);
+  const Expr t = power_of_two(k - 1.0);
   const Expr value = fma(fma(p * r, r, r), t, t - 0.5) * 2.0;
   return where(abs(x) < 0x1p-25, x, value);  // keeps -0 and denormals
 }
@@ -103,12 +127,12 @@ Expr expm1_f32(const Expr& x) {
 Expr sinh_f32(const Expr& x) {
   const Expr a = abs(x), z = x * x;
   const Expr small = fma(polynomial(z, {0x1.555556p-3, 0x1.1110eap-7, 0x1.a01c22p-13, 0x1.76771ep-19}) * z, x, x);
-  const Expr half = exp_scaled(at_least(at_most(a, 90), 0.5), -1);  // e^a / 2
+  const Expr half = exp_half(at_most(a, 90));
   return where(a < 1.0, small, copysign(half - 0.25 / half, x));
 }
 
 Expr cosh_f32(const Expr& x) {
-  const Expr half = exp_scaled(at_most(abs(x), 90), -1);
+  const Expr half = exp_half(at_most(abs(x), 90));
   return half + 0.25 / half;
 }
 
@@ -343,10 +367,12 @@ Expr erfc_f32(const Expr& x) {
   const Expr f = polynomial(t, {0x1.46e80ep0, -0x1.7bf5dap-4, -0x1.5407d6p-3, 0x1.4ff8c8p-3, -0x1.bc1b86p-5,
                                 -0x1.065f7p-7, 0x1.1bb90ep-7, 0x1.2f05ep-10, -0x1.4a4178p-10, -0x1.fc33bap-13});
   const Expr upper = float_of(bit_and(bits_of(a), i32(-4096)));
-  const auto [n, r] = reduce_exp(-(upper * upper));
+  const auto [n, k, r] = reduce_exp(-(upper * upper));
   const Expr rest = (a - upper) * (a + upper);
-  const Expr value = scale(f / fma(a, f32(2.0), f32(1.0)) * exp_polynomial(r - rest), n);
-  return where(a < 0.5, 1.0 - erf_polynomial(x), where(x < 0.0, 2.0 - value, value));
+  const Expr doubled = fma(expm1_polynomial(r - rest), f32(2.0), f32(2.0));
+  const Expr value = scale_half(f / fma(a, f32(2.0), f32(1.0)) * doubled, n, k);
+  const Expr outer = where(x < 0.0, 2.0 - value, value);
+  return where(a < 0.5, 1.0 - erf_polynomial(x), where(isnan(x), x, outer));
 }
 
 // ------------------------------------------------------------------------------------------------ power
@@ -370,9 +396,10 @@ Expr pow_f32(const Expr& x, const Expr& y) {
   logarithm = where(a == 0.0, constant(-infinity, DType::Float64), logarithm);
   Expr t = cast(y, DType::Float64) * logarithm;
   t = where(a == 1.0, constant(0.0, DType::Float64), t);
-  t = at_least(at_most(t, 129), -151);
+  t = at_least(at_most(t, 128), -150);
   const Expr n = round(t);
-  const Expr value = scale(exp2_polynomial(cast(t - n, DType::Float32)), cast(n, DType::Int32));
+  const Expr narrow = cast(n, DType::Float32);
+  const Expr value = scale_half(exp2_polynomial(cast(t - n, DType::Float32)), narrow, cast(narrow, DType::Int32));
   const Expr whole = floor(y) == y;
   const Expr half = y * 0.5;
   const Expr odd = whole && floor(half) != half;
@@ -383,6 +410,8 @@ Expr pow_f32(const Expr& x, const Expr& y) {
 }
 
 }  // namespace
+
+Expr exp_nonpositive(const Expr& x) { return x.dtype() == DType::Float32 ? exp_nonpositive_f32(x) : exp(x); }
 
 Expr expand_math(const Expr& x) {
   if (!is_math_function(x->op) || x.dtype() != DType::Float32) return x;

@@ -6,10 +6,10 @@
 // axis); a program without reductions is an elementwise kernel; `Columns` programs reduce along the rows, for each
 // inner position (sum of a leading axis), in order of the rows.
 //
-// Order of a Rows reduction (a promise): a row is cut into blocks of 1024 elements, whose last n % 32 elements form a
-// block of their own. Within a block element j goes to lane j % 32; the lanes of a block start at the identity and are
-// added to the lanes of the row, block after block; those are then combined pairwise (l with l + 16, then + 8, ... +
-// 1). So interpreter, C and LLVM agree bitwise, and the error of a long sum grows with n / 1024 instead of n / 32.
+// Order of a Rows reduction (a promise): a row is cut into blocks of 1024 elements, whose last n % 64 elements form a
+// block of their own. Within a block element j goes to lane j % 64; the lanes of a block start at the identity and are
+// added to the lanes of the row, block after block; those are then combined pairwise (l with l + 32, then + 16, ... +
+// 1). So interpreter, C and LLVM agree bitwise, and the error of a long sum grows with n / 1024 instead of n / 64.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace morel::loops {
 
-inline constexpr int num_lanes = 32;
+inline constexpr int num_lanes = 64;
 inline constexpr int64_t block_size = 1024;  // elements a kernel treats at a time
 
 enum class ProgramKind : uint8_t { Rows, Columns };
@@ -71,6 +71,8 @@ struct LoopArgs {
   const int64_t* row_strides;
   const int64_t* strides;
   const double* params;
+  // The outputs are larger than the caches and nobody reads them soon: compiled kernels store past the caches.
+  bool stream = false;
 };
 using LoopFn = void (*)(const LoopArgs*);
 

@@ -1,6 +1,7 @@
 // Activation functions. Each has its gradient as one fused loop, `<name>_grad`, which can be differentiated again.
 #include <cmath>
 
+#include "morel/loops/math.h"
 #include "morel/ops/registry.h"
 
 namespace morel {
@@ -503,7 +504,7 @@ void register_softmax(Family& add) {
        .doc = "exp(input) / sum(exp(input)) along axis.",
        .rows =
            [](ProgramBuilder& rows, DType dtype) {
-             const Expr x = rows.input(dtype), e = exp(x - rows.max(x));
+             const Expr x = rows.input(dtype), e = exp_nonpositive(x - rows.max(x));
              const int64_t out = rows.output(dtype), kept = rows.scratch(compute_dtype(dtype));
              const Expr again = rows.store(kept, e);
              rows.store(out, again * (1.0 / rows.sum(again)));
@@ -539,7 +540,7 @@ void register_softmax(Family& add) {
            [](ProgramBuilder& rows, DType dtype) {
              const Expr x = rows.input(dtype), largest = rows.max(x);
              const int64_t out = rows.output(dtype);
-             rows.store(out, x - largest - log(rows.sum(exp(x - largest))));
+             rows.store(out, x - largest - log(rows.sum(exp_nonpositive(x - largest))));
            },
        .grad = [](const GradCall& g) -> Syms {
          return {g.builder()("log_softmax_grad", g.dout(), g.out(), g["axis"])};

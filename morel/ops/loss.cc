@@ -1,6 +1,7 @@
 // Losses.
 #include <cmath>
 
+#include "morel/loops/math.h"
 #include "morel/ops/registry.h"
 
 namespace morel {
@@ -53,7 +54,7 @@ void cross_entropy_forward(ProgramBuilder& rows, DType dtype) {
   const int64_t loss = rows.output(compute_dtype(dtype)), lse_out = rows.output(compute_dtype(dtype));
   const Expr zero = constant_like(0, row.x), largest = rows.max(row.x);
   const Expr chosen = rows.sum(row.hit(row.x, zero));
-  const Expr lse = largest + log(rows.sum(exp(row.x - largest)));
+  const Expr lse = largest + log(rows.sum(loops::exp_nonpositive(row.x - largest)));
   // A class without weight counts nothing, whatever its logits are.
   rows.store_row(loss, where(row.weight == 0.0, constant_like(0, row.weight), row.weight * (lse - chosen)));
   rows.store_row(lse_out, lse);
@@ -63,7 +64,7 @@ void cross_entropy_backward(ProgramBuilder& rows, DType dtype) {
   const ClassRow row = class_row(rows, dtype);
   const Expr lse = rows.row_input(compute_dtype(dtype)), dloss = rows.row_input(compute_dtype(dtype));
   const int64_t out = rows.output(dtype);
-  const Expr scale = dloss * row.weight, p = exp(row.x - lse);
+  const Expr scale = dloss * row.weight, p = loops::exp_nonpositive(row.x - lse);
   rows.store(out, where(row.weight == 0.0, constant_like(0, p), scale * row.hit(p - 1.0, p)));
 }
 

@@ -16,6 +16,8 @@ constexpr int max_operands = 6;
 constexpr int max_rank = 16;
 // Work below this many elements is not worth waking another core for.
 constexpr int64_t parallel_elements = 32768;
+// Results of this many bytes are written past the caches, from which they would be gone before anybody reads them.
+constexpr int64_t streaming_bytes = int64_t{32} << 20;
 
 int64_t task_grain(int64_t total) { return std::clamp<int64_t>(total / 64, 16384, 131072); }
 
@@ -96,11 +98,12 @@ bool run_flat(const LoopKernel& kernel, const Operands& in, const Tensor& out, c
   data[in.count] = static_cast<char*>(out.data());
   strides[in.count] = size_of(out.dtype());
   const int64_t total = out.size();
+  const bool stream = total * size_of(out.dtype()) >= streaming_bytes;
   const auto run = [&](int64_t begin, int64_t end) {
     char* at[max_operands + 1];
     for (int i = 0; i <= in.count; ++i) at[i] = data[i] + begin * strides[i];
     const int64_t row_strides[max_operands + 1] = {};
-    kernel({1, end - begin, at, row_strides, strides, in.params.data()});
+    kernel({1, end - begin, at, row_strides, strides, in.params.data(), stream});
   };
   if (total < parallel_elements) {
     if (total > 0) run(0, total);

@@ -1,6 +1,7 @@
 // The loop IR: builder, verifier, printer, and compiled C against the interpreter. The C compiler of the machine is
 // called at run time; where there is none, those tests are skipped.
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <random>
 
@@ -273,9 +274,26 @@ void compare(const Program& program, const Program& oracle, LoopFn compiled, dou
     return LoopArgs{rows, n, o.pointers.data(), o.row_strides.data(), o.strides.data(), params.data()};
   };
   interpret(oracle, args(expected));
-  const LoopArgs compiled_args = args(actual);
+  LoopArgs compiled_args = args(actual);
+  compiled_args.stream = rows > 1;
   compiled(&compiled_args);
   expect_equal(program, expected, actual, tolerance, cat("rows ", rows, " n ", n, " layout ", static_cast<int>(kind)));
+}
+
+// The last output stored over the first input, against the same stored elsewhere.
+void compare_in_place(const Program& program, LoopFn compiled, int64_t n) {
+  const size_t last = program.buffers.size() - 1;
+  if (!can_store_over(program, 0, static_cast<int64_t>(last))) return;
+  Operands apart = make_operands(program, 2, n, LayoutKind::Contiguous, n), over = apart;
+  for (size_t i = 0; i < over.memory.size(); ++i) over.pointers[i] = reinterpret_cast<char*>(over.memory[i].data());
+  over.pointers[last] = over.pointers[0];
+  const std::vector<double> params(8, 1e-5);
+  for (Operands* o : {&apart, &over}) {
+    const LoopArgs args{2, n, o->pointers.data(), o->row_strides.data(), o->strides.data(), params.data()};
+    compiled(&args);
+  }
+  const size_t bytes = 2 * n * size_of(program.buffers[last].dtype);
+  EXPECT_EQ(std::memcmp(apart.pointers[last], over.pointers[last], bytes), 0) << program.name << " in place, n " << n;
 }
 
 // The program as a machine without fma computes it.
@@ -293,6 +311,7 @@ TEST(Compiled, EqualsInterpreter) {
     const Compiled compiled(programs, isa);
     ASSERT_TRUE(compiled.good());
     for (const Program& program : programs) {
+      for (int64_t n : {5, 40, 1500}) compare_in_place(program, compiled[program.name], n);
       const Program oracle = isa.fma ? program : without_fma(program);
       // GCC 12 contracts complex products where the machine has fma, so the library compiles them for SSE4 only.
       const double tolerance = isa.fma && is_complex(program.buffers[0].dtype) ? 1e-5 : 0;

@@ -1,4 +1,5 @@
 // Activations: known values, first and second gradients.
+#include "morel/loops/math.h"
 #include "ops_support.h"
 
 namespace morel {
@@ -83,6 +84,30 @@ TEST(Activation, Softmax) {
   }
   const Tensor large = sample({700, 300});
   expect_near(one("sum", {one("softmax", {large}), 1}), std::vector<double>(700, 1.0));
+}
+
+TEST(Activation, ExponentialOfNonPositiveNumbers) {
+  loops::ProgramBuilder builder("exp_nonpositive");
+  const loops::Expr x = builder.input(DType::Float32);
+  const int64_t out = builder.output(DType::Float32);
+  builder.store(out, loops::exp_nonpositive(x));
+  const loops::Program program = builder.finish();
+  std::vector<float> in{0, -0.0f, -87.68f, -87.7f, -1000, -INFINITY, std::nanf("7")};
+  for (float value = -1e-8f; value > -87.68f; value *= 1.00001f) in.push_back(value);
+  std::vector<float> got(in.size());
+  char* pointers[] = {reinterpret_cast<char*>(in.data()), reinterpret_cast<char*>(got.data())};
+  const int64_t row_strides[] = {0, 0}, strides[] = {4, 4};
+  loops::interpret(program, {1, static_cast<int64_t>(in.size()), pointers, row_strides, strides, nullptr});
+  for (size_t i = 0; i < in.size(); ++i) {
+    const double wanted = std::exp(static_cast<double>(in[i]));
+    if (std::isnan(wanted)) {
+      EXPECT_TRUE(std::isnan(got[i]));
+    } else if (in[i] < -87.69f) {
+      EXPECT_EQ(got[i], 0);
+    } else {
+      EXPECT_NEAR(got[i], wanted, std::max(2e-7 * wanted, 1e-44)) << in[i];
+    }
+  }
 }
 
 TEST(Activation, Gradients) {

@@ -86,6 +86,7 @@ class Emitter {
     const std::string head = out_.str();
     out_.str("");
     columns() ? emit_columns() : emit_rows();
+    if (std::ranges::count(streaming_, true)) out_ << "  if (a->stream) morel_stream_end();\n";
     out_ << "}\n";
     return head + constants_.str() + out_.str();
   }
@@ -104,24 +105,27 @@ class Emitter {
   // Buffers that a pass reads or writes at every position (others are touched once per row).
   void find_passing_buffers() {
     passing_.assign(program_.buffers.size(), false);
+    streaming_.assign(program_.buffers.size(), false);
     for (const Statement& statement : program_.statements) {
       if (statement.kind == Statement::Kind::StoreRow && !columns()) continue;
       if (statement.kind != Statement::Kind::Reduce) passing_[statement.target] = true;
+      if (statement.kind == Statement::Kind::Store) streaming_[statement.target] = !always_block(statement.target);
       std::unordered_map<const ExprNode*, bool> seen;
       visit(statement.value, seen, [&](const Expr& x) {
         if (x->op == ScalarOp::Load && !per_row(x->index)) passing_[x->index] = true;
+        if (x->op == ScalarOp::Load) streaming_[x->index] = false;
       });
     }
   }
 
-  // Whole vectors of the widest machine (64 bytes) for the narrowest element; lanes of a reduction are 32.
+  // Whole vectors of the widest machine (64 bytes) for the narrowest element; as many as the lanes of a reduction.
   void choose_pad() {
     int64_t narrowest = 4;
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       if (passing_[i]) narrowest = std::min(narrowest, size_of(compute_dtype(storage(i))));
       if (passing_[i] && storage(i) == DType::BFloat16) narrowest = std::min<int64_t>(narrowest, 2);
     }
-    pad_ = !reductions_.empty() && !columns() ? 32 : 64 / narrowest;
+    pad_ = !reductions_.empty() && !columns() ? loops::num_lanes : 64 / narrowest;
   }
 
   void declare_params() {
@@ -149,7 +153,10 @@ class Emitter {
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       if (!passing_[i]) continue;
       out_ << "  const int64_t s" << i << " = a->strides[" << i << "];\n";
-      if (!always_block(i)) out_ << "  const int d" << i << " = s" << i << " == " << element_size(i) << ";\n";
+      if (!always_block(i)) {
+        const std::string stream = streaming_[i] ? " && !a->stream" : "";
+        out_ << "  const int d" << i << " = s" << i << " == " << element_size(i) << stream << ";\n";
+      }
       out_ << "  MOREL_ARRAY " << c_storage_type(storage(i)) << " t" << i << "[MOREL_BLOCK];\n";
     }
     for (const auto& [reg, statement] : reductions_) {
@@ -183,8 +190,35 @@ class Emitter {
     out_ << "  for (int64_t row = 0; row < a->rows; ++row) {\n";
     indent_ = "    ";
     row_pointers("row");
-    for (const Stage& stage : stages_) emit_row_stage(stage);
+    for (const Stage& stage : stages_) {
+      find_prefetched(stage);
+      emit_row_stage(stage);
+    }
     out_ << "  }\n";
+  }
+
+  // The first stage of a row waits for memory, later ones work in the cache: during the second one the next row's
+  // inputs and the outputs of stages to come are fetched. (Processors do not fetch ahead past a page, which is often
+  // where a row ends.)
+  void find_prefetched(const Stage& stage) {
+    prefetched_.clear();
+    if (stages_.size() < 2 || &stage != &stages_[1] || stage.pass.empty()) return;
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      const Buffer& buffer = program_.buffers[i];
+      if (!passing_[i] || buffer.scratch || always_block(i)) continue;
+      bool early = false;
+      for (const Statement& statement : program_.statements)
+        early |= statement.kind == Statement::Kind::Store && statement.target == static_cast<int64_t>(i) &&
+                 statement.stage <= 1;
+      if (!early) prefetched_.push_back(i);
+    }
+    for (const size_t i : prefetched_) {
+      const std::string idx = std::to_string(i);
+      out_ << indent_ << "const int ahead" << idx << " = d" << idx;
+      if (program_.buffers[i].role == loops::BufferRole::Input)
+        out_ << " && a->row_strides[" << idx << "] != 0 && row + 1 < a->rows";
+      out_ << ";\n";
+    }
   }
 
   void emit_row_stage(const Stage& stage) {
@@ -213,13 +247,15 @@ class Emitter {
 
   void declare_lanes(const Statement& statement) {
     const DType dtype = statement.value.dtype();
-    out_ << indent_ << "  MOREL_ARRAY " << c_storage_type(dtype) << " g" << statement.target << "[32];\n";
-    if (is_arg(statement.reduce)) out_ << indent_ << "  MOREL_ARRAY int64_t k" << statement.target << "[32];\n";
+    out_ << indent_ << "  MOREL_ARRAY " << c_storage_type(dtype) << " g" << statement.target << "[MOREL_LANES];\n";
+    if (is_arg(statement.reduce))
+      out_ << indent_ << "  MOREL_ARRAY int64_t k" << statement.target << "[MOREL_LANES];\n";
     out_ << indent_ << "  " << c_storage_type(dtype) << " start" << statement.target << " = "
          << identity(statement.reduce, dtype) << ";\n"
          << indent_ << "  MOREL_HIDE(start" << statement.target << ");\n";
-    out_ << indent_ << "  for (int l = 0; l < 32; ++l) g" << statement.target << "[l] = start" << statement.target
-         << (is_arg(statement.reduce) ? ", k" + std::to_string(statement.target) + "[l] = -1" : "") << ";\n";
+    out_ << indent_ << "  for (int l = 0; l < MOREL_LANES; ++l) g" << statement.target << "[l] = start"
+         << statement.target << (is_arg(statement.reduce) ? ", k" + std::to_string(statement.target) + "[l] = -1" : "")
+         << ";\n";
   }
 
   void emit_row_stores(const std::vector<const Statement*>& statements) {
@@ -242,8 +278,9 @@ class Emitter {
       if (is_arg(statement->reduce)) out_ << "  MOREL_ARRAY int64_t k" << reg << "[MOREL_BLOCK];\n";
     }
     out_ << "  for (int64_t j = 0, tile; j < n; j += tile) {\n    tile = morel_chunk(n - j, MOREL_BLOCK, pad);\n";
+    if (!reductions_.empty()) out_ << "    const int64_t width = morel_padded(tile, pad);\n";
     for (const auto& [reg, statement] : reductions_) {
-      out_ << "    for (int64_t i = 0; i < MOREL_BLOCK; ++i) g" << reg
+      out_ << "    for (int64_t i = 0; i < width; ++i) g" << reg
            << "[i] = " << identity(statement->reduce, statement->value.dtype())
            << (is_arg(statement->reduce) ? ", k" + std::to_string(reg) + "[i] = -1" : "") << ";\n";
     }
@@ -289,9 +326,28 @@ class Emitter {
       out_ << deep << "int rare = 0;\n" << deep << "MOREL_INDEPENDENT\n" << loop << search << deep << "}\n";
       out_ << deep << "if (__builtin_expect(rare, 0))\n" << loop << all << deep << "}\n" << deep << "else\n";
     }
-    out_ << deep << "MOREL_INDEPENDENT\n" << loop << usual << deep << "}\n";
+    if (!usual.empty()) {
+      open_prefetch(deep);
+      out_ << deep << "MOREL_INDEPENDENT\n"
+           << (prefetched_.empty() ? loop : deep + "for (int64_t i = from; i < to; ++i) {\n");
+      out_ << usual << deep << (prefetched_.empty() ? "}\n" : "}}\n");
+    }
     close_blocks(deep, statements);
     out_ << in << "}\n";
+  }
+
+  // A loop over parts of the chunk, which fetches ahead in front of each.
+  void open_prefetch(const std::string& deep) {
+    if (prefetched_.empty()) return;
+    out_ << deep << "for (int64_t from = 0, to; from < padded; from = to) {\n";
+    out_ << deep << "  to = from + (padded - from < MOREL_AHEAD ? morel_padded(padded - from, pad) : MOREL_AHEAD);\n";
+    for (const size_t i : prefetched_) {
+      const std::string idx = std::to_string(i), size = std::to_string(element_size(i));
+      const bool is_input = program_.buffers[i].role == loops::BufferRole::Input;
+      out_ << deep << "  if (ahead" << idx << ") morel_prefetch" << (is_input ? "" : "_write") << "(b" << idx << " + "
+           << (is_input ? "a->row_strides[" + idx + "] + " : "") << "(" << position_ << " + from) * " << size
+           << ", (to - from) * " << size << ");\n";
+    }
   }
 
   // Usual: rare cases do not occur. Search: only their conditions. All: every case.
@@ -377,8 +433,14 @@ class Emitter {
     for (const Statement* statement : statements) {
       const std::string i = std::to_string(statement->target);
       if (statement->kind != Statement::Kind::Reduce) {
-        out_ << in << "if (q" << i << " == t" << i << ") morel_save_" << loader(statement->target) << "(b" << i << " + "
-             << position_ << " * s" << i << ", s" << i << ", t" << i << ", m);\n";
+        const std::string place = "b" + i + " + " + position_ + " * s" + i,
+                          size = std::to_string(element_size(statement->target));
+        out_ << in << "if (q" << i << " == t" << i << ") ";
+        if (streaming_[statement->target]) {
+          out_ << "a->stream && s" << i << " == " << size << " ? morel_stream(" << place << ", (const char*)t" << i
+               << ", m * " << size << ") : ";
+        }
+        out_ << "morel_save_" << loader(statement->target) << "(" << place << ", s" << i << ", t" << i << ", m);\n";
       } else if (!columns()) {
         const std::string source =
             reduced_in_place(*statement) ? "q" + std::to_string(statement->value->index) : "w" + i;
@@ -528,7 +590,9 @@ class Emitter {
   std::vector<Stage> stages_;
   std::map<int64_t, const Statement*> reductions_;
   std::vector<bool> passing_;
-  int64_t pad_ = 32;
+  std::vector<size_t> prefetched_;  // buffers that the pass at hand fetches ahead
+  std::vector<bool> streaming_;     // outputs that the program itself does not read
+  int64_t pad_ = loops::num_lanes;
   std::ostringstream out_, constants_;
   std::unordered_map<const ExprNode*, std::string> hidden_;
   std::string indent_ = "  ";

@@ -1,6 +1,7 @@
-// The C text in front of every generated file: types, helpers of one scalar, block copies, reductions over 32 lanes.
+// The C text in front of every generated file: types, helpers of one scalar, block copies, reductions over fixed lanes.
 // It is plain C11 with GNU attributes, so the same file compiles for any machine.
 #include "morel/codegen/c/emit.h"
+#include "morel/loops/program.h"
 
 namespace morel::codegen {
 namespace {
@@ -10,8 +11,10 @@ constexpr std::string_view basics = R"C(#include <complex.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#if defined(__F16C__) || defined(__AVX512BW__)
+#if defined(__AVX__)
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 typedef struct {
@@ -20,12 +23,13 @@ typedef struct {
   const int64_t* row_strides;
   const int64_t* strides;
   const double* params;
+  _Bool stream;
 } morel_loop_args;
 
 #define MOREL_INLINE static inline __attribute__((always_inline, unused))
 #define MOREL_SHARED static __attribute__((noinline, unused))
 #define MOREL_ARRAY __attribute__((aligned(64)))
-#define MOREL_BLOCK 1024
+#define MOREL_AHEAD 128
 /* Keeps a constant out of the compiler's sight: with a visible one GCC 12 moves arithmetic across selections, which then are
    no longer single instructions (minps, maxps), and clears small arrays by `rep stos`. */
 #define MOREL_HIDE(x) __asm__("" : "+m"(x))
@@ -210,7 +214,7 @@ MOREL_INLINE uint64_t morel_to_u64(double x) {
 
 constexpr std::string_view copies = R"C(
 /* Elements of any stride to and from a contiguous block; the block is padded with zeros to whole vectors. */
-typedef struct { uint64_t part[2]; } morel_16;
+typedef struct __attribute__((may_alias)) { uint64_t part[2]; } morel_16;
 /* `size` bytes and zeros up to `padded`; the last few by masked instructions where there are any. */
 MOREL_INLINE void morel_copy_bytes(void* to, const char* from, int64_t size, int64_t padded) {
 #if defined(__AVX512BW__)
@@ -233,6 +237,40 @@ MOREL_INLINE void morel_save_bytes(char* to, const char* from, int64_t size) {
 #else
   memcpy(to, from, (size_t)size);
 #endif
+}
+/* Whole cache lines go to memory without being read into the cache first. */
+MOREL_SHARED void morel_stream(char* to, const char* from, int64_t size) {
+  int64_t i = 0;
+#if defined(__SSE2__)
+  i = (int64_t)(-(uintptr_t)to & 63);
+  if (i > size) i = size;
+  memcpy(to, from, (size_t)i);
+  for (; i + 64 <= size; i += 64) {
+#if defined(__AVX512F__)
+    _mm512_stream_si512((__m512i*)(to + i), _mm512_loadu_si512(from + i));
+#elif defined(__AVX__)
+    for (int part = 0; part < 64; part += 32) {
+      _mm256_stream_si256((__m256i*)(to + i + part), _mm256_loadu_si256((const __m256i*)(from + i + part)));
+    }
+#else
+    for (int part = 0; part < 64; part += 16) {
+      _mm_stream_si128((__m128i*)(to + i + part), _mm_loadu_si128((const __m128i*)(from + i + part)));
+    }
+#endif
+  }
+#endif
+  memcpy(to + i, from + i, (size_t)(size - i));
+}
+MOREL_INLINE void morel_stream_end(void) {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+MOREL_INLINE void morel_prefetch(const char* from, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0);
+}
+MOREL_INLINE void morel_prefetch_write(const char* from, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 1);
 }
 #define MOREL_COPY(size, T)                                                                                           \
   MOREL_SHARED void* morel_load_##size(void* to, const char* from, int64_t stride, int64_t m, int64_t padded) {       \
@@ -262,12 +300,11 @@ typedef uint8_t __attribute__((may_alias)) morel_1;
 typedef uint16_t __attribute__((may_alias)) morel_2;
 typedef uint32_t __attribute__((may_alias)) morel_4;
 typedef uint64_t __attribute__((may_alias)) morel_8;
-typedef morel_16 __attribute__((may_alias)) morel_alias_16;
 MOREL_COPY(1, morel_1)
 MOREL_COPY(2, morel_2)
 MOREL_COPY(4, morel_4)
 MOREL_COPY(8, morel_8)
-MOREL_COPY(16, morel_alias_16)
+MOREL_COPY(16, morel_16)
 )C";
 
 constexpr std::string_view reductions = R"C(
@@ -275,25 +312,27 @@ constexpr std::string_view reductions = R"C(
 #define MOREL_TIMES(x, y) ((x) * (y))
 #define MOREL_OR(x, y) ((x) | (y))
 #define MOREL_AND(x, y) ((x) & (y))
+#define MOREL_HALVE(half, combine)                                                            \
+  for (int l = 0; l < half; ++l) x[l] = combine(x[l], x[l + half]);
 #define MOREL_FOLD(name, T, combine)                                                          \
-  MOREL_SHARED T morel_fold_##name(T* row) {                                                  \
-    for (int half = 16; half; half /= 2) {                                                    \
-      for (int l = 0; l < half; ++l) row[l] = combine(row[l], row[l + half]);                 \
-    }                                                                                         \
-    return row[0];                                                                            \
+  MOREL_SHARED T morel_fold_##name(const T* row) {                                            \
+    T x[MOREL_LANES / 2]; /* small enough for registers */                                    \
+    for (int l = 0; l < MOREL_LANES / 2; ++l) x[l] = combine(row[l], row[l + MOREL_LANES / 2]); \
+    MOREL_HALVE(16, combine) MOREL_HALVE(8, combine) MOREL_HALVE(4, combine) MOREL_HALVE(2, combine) MOREL_HALVE(1, combine) \
+    return x[0];                                                                              \
   }
 /* Adds a block of m elements to the lanes of a row; combines the lanes. */
 #define MOREL_REDUCE(name, T, identity, combine)                                              \
   MOREL_SHARED void morel_reduce_##name(T* restrict row, const T* restrict x, int64_t m) {    \
-    const int64_t whole = m & -32;                                                            \
+    const int64_t whole = m & -MOREL_LANES;                                                            \
     if (whole) {                                                                              \
-      T lane[32], start = identity;                                                           \
+      T lane[MOREL_LANES], start = identity;                                                           \
       MOREL_HIDE(start);                                                                      \
-      for (int l = 0; l < 32; ++l) lane[l] = start;                                           \
-      for (int64_t i = 0; i < whole; i += 32) {                                               \
-        for (int l = 0; l < 32; ++l) lane[l] = combine(lane[l], x[i + l]);                    \
+      for (int l = 0; l < MOREL_LANES; ++l) lane[l] = start;                                           \
+      for (int64_t i = 0; i < whole; i += MOREL_LANES) {                                               \
+        for (int l = 0; l < MOREL_LANES; ++l) lane[l] = combine(lane[l], x[i + l]);                    \
       }                                                                                       \
-      for (int l = 0; l < 32; ++l) row[l] = combine(row[l], lane[l]);                         \
+      for (int l = 0; l < MOREL_LANES; ++l) row[l] = combine(row[l], lane[l]);                         \
     }                                                                                         \
     for (int64_t l = 0; l < m - whole; ++l) row[l] = combine(row[l], x[whole + l]);           \
   }                                                                                           \
@@ -301,49 +340,54 @@ constexpr std::string_view reductions = R"C(
 #define MOREL_NAN(x) ((x) != (x))
 #define MOREL_GREATER(x, y) ((x) > (y))
 #define MOREL_LESS(x, y) ((x) < (y))
-/* The largest (smallest) float: NaN is looked for aside, which keeps the chain of dependent operations short. */
+/* The largest (smallest) float: NaN is looked for aside and in pairs, which keeps the chain of dependent operations short. */
 #define MOREL_EXTREME(name, T, I, identity, combine, before)                                  \
   MOREL_SHARED void morel_reduce_##name(T* restrict row, const T* restrict x, int64_t m) {    \
-    const int64_t whole = m & -32;                                                            \
+    enum { half = MOREL_LANES / 2 };                                                          \
+    const int64_t whole = m & -MOREL_LANES;                                                   \
     if (whole) {                                                                              \
-      T lane[32], start = identity;                                                           \
-      I nan[32], none = 0;                                                                    \
+      T low[half], high[half], start = identity;                                              \
+      I nan[half], none = 0;                                                                  \
       MOREL_HIDE(start);                                                                      \
       MOREL_HIDE(none);                                                                       \
-      for (int l = 0; l < 32; ++l) lane[l] = start, nan[l] = none;                            \
-      for (int64_t i = 0; i < whole; i += 32) {                                               \
-        for (int l = 0; l < 32; ++l) {                                                        \
-          const T value = x[i + l];                                                           \
-          lane[l] = before(value, lane[l]) ? value : lane[l];                                 \
-          nan[l] |= MOREL_NAN(value) ? -1 : 0;                                                \
+      for (int l = 0; l < half; ++l) low[l] = high[l] = start, nan[l] = none;                 \
+      for (int64_t i = 0; i < whole; i += MOREL_LANES) {                                      \
+        for (int l = 0; l < half; ++l) {                                                      \
+          const T a = x[i + l], b = x[i + half + l];                                          \
+          low[l] = before(a, low[l]) ? a : low[l];                                            \
+          high[l] = before(b, high[l]) ? b : high[l];                                         \
+          nan[l] |= __builtin_isunordered(a, b) ? -1 : 0;                                     \
         }                                                                                     \
       }                                                                                       \
-      for (int l = 0; l < 32; ++l) row[l] = combine(row[l], nan[l] ? (T)NAN : lane[l]);       \
+      for (int l = 0; l < half; ++l) {                                                        \
+        row[l] = combine(row[l], nan[l] ? (T)NAN : low[l]);                                   \
+        row[half + l] = combine(row[half + l], high[l]);                                      \
+      }                                                                                       \
     }                                                                                         \
     for (int64_t l = 0; l < m - whole; ++l) row[l] = combine(row[l], x[whole + l]);           \
   }                                                                                           \
   MOREL_FOLD(name, T, combine)
-/* Position of the first largest (smallest) element or NaN; a lane without an element has index -1. I counts groups of 32. */
+/* Position of the first largest (smallest) element or NaN; a lane without an element has index -1. I counts groups of MOREL_LANES. */
 #define MOREL_ARG(name, T, I, before)                                                                                 \
   MOREL_SHARED void morel_reduce_##name(T* restrict row, int64_t* restrict index, const T* restrict x, int64_t m, int64_t j) { \
-    const int64_t whole = m & -32;                                                                                    \
+    const int64_t whole = m & -MOREL_LANES;                                                                                    \
     if (whole) {                                                                                                      \
-      T lane[32];                                                                                                     \
-      I group[32];                                                                                                    \
-      for (int l = 0; l < 32; ++l) lane[l] = x[l], group[l] = 0;                                                      \
-      for (int64_t i = 32; i < whole; i += 32) {                                                                      \
-        for (int l = 0; l < 32; ++l) {                                                                                \
+      T lane[MOREL_LANES];                                                                                                     \
+      I group[MOREL_LANES];                                                                                                    \
+      for (int l = 0; l < MOREL_LANES; ++l) lane[l] = x[l], group[l] = 0;                                                      \
+      for (int64_t i = MOREL_LANES; i < whole; i += MOREL_LANES) {                                                                      \
+        for (int l = 0; l < MOREL_LANES; ++l) {                                                                                \
           const T value = x[i + l];                                                                                   \
           const int better = before(value, lane[l]) | (MOREL_NAN(value) & !MOREL_NAN(lane[l]));                       \
           lane[l] = better ? value : lane[l];                                                                         \
-          group[l] = better ? (I)(i / 32) : group[l];                                                                 \
+          group[l] = better ? (I)(i / MOREL_LANES) : group[l];                                                                 \
         }                                                                                                             \
       }                                                                                                               \
-      for (int l = 0; l < 32; ++l) {                                                                                  \
+      for (int l = 0; l < MOREL_LANES; ++l) {                                                                                  \
         const T value = lane[l], best = row[l];                                                                       \
         const int better = (index[l] < 0) | before(value, best) | (MOREL_NAN(value) & !MOREL_NAN(best));              \
         row[l] = better ? value : best;                                                                               \
-        index[l] = better ? j + 32 * (int64_t)group[l] + l : index[l];                                                \
+        index[l] = better ? j + MOREL_LANES * (int64_t)group[l] + l : index[l];                                                \
       }                                                                                                               \
     }                                                                                                                 \
     for (int64_t l = 0; l < m - whole; ++l) {                                                                         \
@@ -354,7 +398,7 @@ constexpr std::string_view reductions = R"C(
     }                                                                                                                 \
   }                                                                                                                   \
   MOREL_SHARED int64_t morel_fold_##name(T* row, int64_t* index) {                                                    \
-    for (int half = 16; half; half /= 2) {                                                                            \
+    for (int half = MOREL_LANES / 2; half; half /= 2) {                                                                            \
       for (int l = 0; l < half; ++l) {                                                                                \
         const T value = row[l + half], best = row[l];                                                                 \
         if (index[l + half] < 0) continue;                                                                            \
@@ -372,6 +416,8 @@ constexpr std::string_view reductions = R"C(
 
 std::string c_prelude() {
   std::string text = "/* Generated by morel-loopgen: do not edit. */\n";
+  text += "#define MOREL_LANES " + std::to_string(loops::num_lanes) + "\n";
+  text += "#define MOREL_BLOCK " + std::to_string(loops::block_size) + "\n";
   for (std::string_view part : {basics, halves, integers, floats, copies, reductions}) text += part;
   return text;
 }

@@ -176,6 +176,9 @@ std::string c_literal(std::complex<double> value, DType dtype) {
 }
 
 std::string c_operation(const ExprNode& node, std::span<const std::string> args) {
+  if (node.op == ScalarOp::Select && node.dtype == DType::Bool) {  // a selection of booleans does not vectorise
+    return "(" + args[0] + " & " + args[1] + ") | (!" + args[0] + " & " + args[2] + ")";
+  }
   if (node.op == ScalarOp::Select || node.op == ScalarOp::SelectRare)
     return args[0] + " ? " + args[1] + " : " + args[2];
   if (node.op == ScalarOp::Fma) return helper(node.op, node.dtype, args);
