@@ -198,26 +198,16 @@ class Emitter {
   }
 
   // The first stage of a row waits for memory, later ones work in the cache: during the second one the next row's
-  // inputs and the outputs of stages to come are fetched. (Processors do not fetch ahead past a page, which is often
-  // where a row ends.)
+  // inputs are fetched. (Processors do not fetch ahead past a page, which is often where a row ends.)
   void find_prefetched(const Stage& stage) {
     prefetched_.clear();
     if (stages_.size() < 2 || &stage != &stages_[1] || stage.pass.empty()) return;
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
-      const Buffer& buffer = program_.buffers[i];
-      if (!passing_[i] || buffer.scratch || always_block(i)) continue;
-      bool early = false;
-      for (const Statement& statement : program_.statements)
-        early |= statement.kind == Statement::Kind::Store && statement.target == static_cast<int64_t>(i) &&
-                 statement.stage <= 1;
-      if (!early) prefetched_.push_back(i);
-    }
-    for (const size_t i : prefetched_) {
+      if (!passing_[i] || always_block(i) || program_.buffers[i].role == loops::BufferRole::Output) continue;
+      prefetched_.push_back(i);
       const std::string idx = std::to_string(i);
-      out_ << indent_ << "const int ahead" << idx << " = d" << idx;
-      if (program_.buffers[i].role == loops::BufferRole::Input)
-        out_ << " && a->row_strides[" << idx << "] != 0 && row + 1 < a->rows";
-      out_ << ";\n";
+      out_ << indent_ << "const int ahead" << idx << " = d" << idx << " && a->row_strides[" << idx
+           << "] != 0 && row + 1 < a->rows;\n";
     }
   }
 
@@ -343,10 +333,8 @@ class Emitter {
     out_ << deep << "  to = from + (padded - from < MOREL_AHEAD ? morel_padded(padded - from, pad) : MOREL_AHEAD);\n";
     for (const size_t i : prefetched_) {
       const std::string idx = std::to_string(i), size = std::to_string(element_size(i));
-      const bool is_input = program_.buffers[i].role == loops::BufferRole::Input;
-      out_ << deep << "  if (ahead" << idx << ") morel_prefetch" << (is_input ? "" : "_write") << "(b" << idx << " + "
-           << (is_input ? "a->row_strides[" + idx + "] + " : "") << "(" << position_ << " + from) * " << size
-           << ", (to - from) * " << size << ");\n";
+      out_ << deep << "  if (ahead" << idx << ") morel_prefetch(b" << idx << " + a->row_strides[" << idx << "] + ("
+           << position_ << " + from) * " << size << ", (to - from) * " << size << ");\n";
     }
   }
 

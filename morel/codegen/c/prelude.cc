@@ -267,10 +267,7 @@ MOREL_INLINE void morel_stream_end(void) {
 #endif
 }
 MOREL_INLINE void morel_prefetch(const char* from, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0);
-}
-MOREL_INLINE void morel_prefetch_write(const char* from, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 1);
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i);
 }
 #define MOREL_COPY(size, T)                                                                                           \
   MOREL_SHARED void* morel_load_##size(void* to, const char* from, int64_t stride, int64_t m, int64_t padded) {       \
