@@ -1,7 +1,8 @@
 """PEP 517 backend: scikit-build-core's, whose wheels then pass through auditwheel.
 
-scikit-build-core makes a wheel that needs this machine's oneDNN and OpenBLAS. auditwheel copies them into the wheel and
-names the glibc it needs (manylinux tag), so that it runs where neither a compiler nor these libraries are installed.
+scikit-build-core makes a wheel that needs this machine's oneDNN. auditwheel copies it into the wheel and names the glibc
+it needs (manylinux tag), so that it runs where neither a compiler nor these libraries are installed. Their licence texts
+go with them.
 """
 
 import importlib.metadata
@@ -12,6 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+import builder
+import licenses
+from auditwheel.wheeltools import InWheel
 from scikit_build_core.build import (  # noqa: F401  (hooks that pass through unchanged)
     build_editable,
     build_sdist,
@@ -39,13 +43,15 @@ def repair(wheel: Path, destination: str) -> str:
         subprocess.run(command, env=env, check=True)
         (repaired,) = Path(folder).glob("*.whl")
         target = Path(destination) / repaired.name
-        target.write_bytes(repaired.read_bytes())
+        with InWheel(repaired, target) as root:
+            licenses.add(Path(root))
     return target.name
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     if platform.system() != "Linux":
         return build_plain_wheel(wheel_directory, config_settings, metadata_directory)
+    os.environ.update(builder.build_environment())
     with tempfile.TemporaryDirectory() as folder:
         name = build_plain_wheel(folder, config_settings, metadata_directory)
         return repair(Path(folder) / name, wheel_directory)
