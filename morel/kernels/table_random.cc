@@ -1,6 +1,7 @@
 // Random numbers of the kernel table. The rng argument is (seed, offset).
 #include "morel/kernels/random.h"
 #include "morel/kernels/table.h"
+#include "morel/tensor/generator.h"
 
 namespace morel {
 namespace {
@@ -8,6 +9,11 @@ namespace {
 kernels::RandomStream stream_of(const KernelCall& call, size_t arg) {
   const Ints& state = call.ints(arg);
   return {static_cast<uint64_t>(state[0]), static_cast<uint64_t>(state[1]), 0};
+}
+
+void next_rng(const KernelCall& call) {
+  const Value state = default_generator().next();
+  std::copy_n(state.ints().data(), 2, call.outs[0].as<int64_t>());
 }
 
 // args: size, low, high, dtype, rng.
@@ -60,6 +66,7 @@ void dropout_mask(const KernelCall& call) {
 
 std::span<const KernelEntry> random_kernels() {
   static constexpr KernelEntry entries[] = {
+      {"next_rng", next_rng},
       {"random_uniform", random_uniform},
       {"random_normal", random_normal},
       {"random_truncated_normal", random_truncated_normal},

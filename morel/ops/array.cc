@@ -266,6 +266,10 @@ void register_copies(Family& add) {
                      to_string(call.value(1)), " cannot be copied into ", to_string(call.value(0)));
          return {};
        },
+       .compose = [](const Call& c) -> Syms {
+         Builder& b = c.builder();
+         return {b("broadcast_to", b("cast", c[1], c.tensor_dtype(0)), Ints(c.shape(0)))};
+       },
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms {
          return {Sym(), g.dout()};
@@ -274,6 +278,9 @@ void register_copies(Family& add) {
   add({.name = "fill_",
        .args = "input: Tensor, value: number",
        .doc = "Overwrites every element of input with value.",
+       .compose = [](const Call& c) -> Syms {
+         return {c.builder()("full", Ints(c.shape(0)), c.value("value"), c.tensor_dtype(0))};
+       },
        .kernel = true,
        .grad = [](const GradCall&) -> Syms { return {}; },
        .flags = kInPlace});

@@ -165,12 +165,13 @@ inline constexpr DTypeSet numbers = reals | complexes;
 inline constexpr DTypeSet any_dtype = numbers | bools;
 
 enum OpFlag : uint32_t {
-  kNoGrad = 1 << 0,     // not differentiable (comparisons, argmax, ...)
-  kInPlace = 1 << 1,    // writes into argument 0 and returns it
-  kRandom = 1 << 2,     // has an `rng` argument
-  kBroadcast = 1 << 3,  // tensor arguments broadcast against each other
-  kEffect = 1 << 4,     // must be kept and ordered though its result may be unused
-  kHidden = 1 << 5,     // internal: no public name of its own
+  kNoGrad = 1 << 0,      // not differentiable (comparisons, argmax, ...)
+  kInPlace = 1 << 1,     // writes into argument 0 and returns it
+  kRandom = 1 << 2,      // has an `rng` argument
+  kBroadcast = 1 << 3,   // tensor arguments broadcast against each other
+  kEffect = 1 << 4,      // must be kept and ordered though its result may be unused
+  kHidden = 1 << 5,      // internal: no public name of its own
+  kConversion = 1 << 6,  // gives argument 0 back where that has the result's type already (cast, reshape)
 };
 
 // What `grad` reads: bits of arguments and outputs.
@@ -185,6 +186,9 @@ constexpr uint32_t bits(std::initializer_list<int> indices) {
   for (const int i : indices) out |= 1u << i;
   return out;
 }
+
+// Control flow: operators that take graphs.
+enum class Control : uint8_t { None, If, While };
 
 struct OnnxMap {
   std::string_view name;
@@ -210,8 +214,9 @@ struct OpDef {
   ComposeRule compose = nullptr;
   ViewRule view = nullptr;
   ViewsRule views = nullptr;
-  bool kernel = false;            // implemented in the kernel table (kernels/table.h) under `name`
-  StridesRule strides = nullptr;  // kernel only
+  Control control = Control::None;  // run by the executor of graphs
+  bool kernel = false;              // implemented in the kernel table (kernels/table.h) under `name`
+  StridesRule strides = nullptr;    // kernel only
   int data_dependent = 0;  // kernel only, instead of infer: number of results, whose shapes depend on values (nonzero)
   GradRule grad = nullptr;
   DerivativeRule derivative = nullptr;  // instead of grad, for functions of one variable

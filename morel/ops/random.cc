@@ -19,6 +19,17 @@ void check_probability(const ArgView& c, double p) {
 
 void register_random(Registry& registry) {
   Family add(registry, "random");
+  add({.name = "next_rng",
+       .args = "",
+       .doc =
+           "Seed and offset of the default generator for one call, int64[2]; moves the generator on. Graphs draw their "
+           "random numbers through it.",
+       .infer = [](const ArgView&) -> Types {
+         return {Type{DType::Int64, Shape{2}}};
+       },
+       .kernel = true,
+       .flags = kNoGrad | kRandom | kEffect | kHidden,
+       .dtypes = set_of({DType::Int64})});
   add({.name = "random_uniform",
        .args = "size: int[], low: float = 0.0, high: float = 1.0, dtype: dtype? = None, rng: rng",
        .doc = "Uniform numbers in [low, high).",

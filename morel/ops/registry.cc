@@ -18,8 +18,8 @@ Syms grad_from_derivative(const GradCall& g) {
 
 // An entry must say how it is computed and whether it can be differentiated.
 void check(const OpDef& op) {
-  const int ways =
-      (op.loop ? 1 : 0) + (op.rows ? 1 : 0) + (op.reduce ? 1 : 0) + (op.view || op.views ? 1 : 0) + (op.kernel ? 1 : 0);
+  const int ways = (op.loop ? 1 : 0) + (op.rows ? 1 : 0) + (op.reduce ? 1 : 0) + (op.view || op.views ? 1 : 0) +
+                   (op.kernel ? 1 : 0) + (op.control != Control::None ? 1 : 0);
   MOREL_CHECK(ways == 1 || (ways == 0 && op.compose), Internal, "operator ", op.name,
               ": exactly one of loop, rows, reduce, view, kernel is needed, or compose (which may stand beside one)");
   MOREL_CHECK(op.grad || op.compose || op.has(kNoGrad), Internal, "operator ", op.name,
@@ -43,6 +43,8 @@ OpDef& Registry::add(std::string_view family, OpDef op, std::source_location whe
   if ((op.view || op.views) && !op.infer) op.infer = infer_view;
   if (op.rows && !op.infer) op.infer = infer_rows;
   if (!op.axes.empty() && !op.infer) op.infer = infer_from_axes;
+  for (const ArgSpec& spec : op.schema.args)
+    if (spec.kinds & kRng) op.flags |= kRandom;
   if (op.derivative) op.grad = grad_from_derivative;
   check(op);
   ops_.push_back(std::move(op));
@@ -75,6 +77,7 @@ const Registry& registry() {
     register_random(*made);
     register_loss(*made);
     register_optim(*made);
+    register_control(*made);
     return made;
   }();
   return *instance;

@@ -52,6 +52,7 @@ void register_sort(Registry& registry);
 void register_random(Registry& registry);
 void register_loss(Registry& registry);
 void register_optim(Registry& registry);
+void register_control(Registry& registry);
 
 // Loop programs which the build compiles ahead of time (tools/loopgen.cc), and how the runtime names them.
 std::vector<loops::Program> ahead_of_time_programs();

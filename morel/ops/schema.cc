@@ -13,7 +13,7 @@ struct KindName {
 constexpr KindName kind_names[] = {
     {"Tensor", kTensor}, {"Tensor[]", kTensors}, {"number", kNumber}, {"bool", kBool},
     {"int", kInt},       {"float", kFloat},      {"str", kStr},       {"dtype", kDType},
-    {"int[]", kInts},    {"float[]", kFloats},   {"rng", kRng},
+    {"int[]", kInts},    {"float[]", kFloats},   {"rng", kRng},       {"graph", kGraph},
 };
 
 std::string_view strip(std::string_view text) {
@@ -138,8 +138,9 @@ bool accepts(const ArgSpec& spec, const Value& value) {
     case Value::Tag::Ints: return (spec.kinds & (kInts | kRng)) != 0;
     case Value::Tag::Floats: return (spec.kinds & kFloats) != 0;
     case Value::Tag::List: return (spec.kinds & kTensors) != 0;
-    case Value::Tag::Tensor:
-    case Value::Tag::Node: return (spec.kinds & kTensor) != 0;
+    case Value::Tag::Tensor: return (spec.kinds & kTensor) != 0;
+    case Value::Tag::Node: return (spec.kinds & (kTensor | kRng | kNumber | kInt | kFloat | kBool)) != 0;
+    case Value::Tag::Graph: return (spec.kinds & kGraph) != 0;
   }
   return false;
 }

@@ -1,8 +1,8 @@
 // Argument schema of an operator, parsed once from its text:
 //   "input: Tensor, other: Tensor|number, axis: int[]? = None, *, reduction: str = 'mean'"
 // Types: Tensor, Tensor[], number (a Python scalar), bool, int, float, str, dtype, int[], float[], rng (seed and
-// offset, filled from the default generator); alternatives with |, a trailing ? accepts None. Arguments after * are
-// keyword-only.
+// offset, filled from the default generator), graph; alternatives with |, a trailing ? accepts None. Arguments after *
+// are keyword-only.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,7 @@ enum ArgKind : uint32_t {
   kFloats = 1 << 9,
   kRng = 1 << 10,
   kNone = 1 << 11,
+  kGraph = 1 << 12,
 };
 
 struct ArgSpec {

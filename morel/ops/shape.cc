@@ -100,6 +100,7 @@ void register_reshape(Family& add) {
               "a copy.",
        .view = reshape_view,
        .grad = reshape_grad,
+       .flags = kConversion,
        .onnx = {"Reshape", 14, ""}});
   add({.name = "view",
        .args = "input: Tensor, shape: int[]",
@@ -385,6 +386,7 @@ void register_broadcast(Family& add) {
        .doc = "View in which axes of one element are repeated; -1 keeps the size of an axis.",
        .view = broadcast_view,
        .grad = broadcast_grad,
+       .flags = kConversion,
        .onnx = {"Expand", 13, ""}});
   add({.name = "expand",
        .args = "input_x: Tensor, size: int[]",

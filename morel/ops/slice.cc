@@ -372,13 +372,13 @@ void register_splits(Family& add) {
        .args = "value: Tensor",
        .doc = "A view of value through which no gradient flows.",
        .view = [](const ArgView&, const Layout& input) -> std::optional<Layout> { return input; },
-       .flags = kNoGrad});
+       .flags = kNoGrad | kConversion});
   add({.name = "view_as_self",
        .args = "input: Tensor",
        .doc = "A view of the whole of input.",
        .view = [](const ArgView&, const Layout& input) -> std::optional<Layout> { return input; },
        .grad = [](const GradCall& g) -> Syms { return {g.dout()}; },
-       .flags = kHidden});
+       .flags = kHidden | kConversion});
   add({.name = "expand_as",
        .args = "input: Tensor, other: Tensor",
        .doc = "View of input broadcast to the shape of other.",

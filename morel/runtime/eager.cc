@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "morel/kernels/table.h"
+#include "morel/ops/call.h"
+#include "morel/runtime/graph_scope.h"
 #include "morel/runtime/tape.h"
 #include "morel/tensor/generator.h"
 
@@ -21,27 +23,11 @@ bool any_requires_grad(std::span<const Value> args) {
   return false;
 }
 
-[[noreturn]] void wrong_argument(const OpDef& op, const ArgSpec& spec, const Value& value) {
-  raise(ErrorKind::Type, "For '", display_name(op), "', '", spec.name, "' must be ", spec.type_text, ", but got ",
-        to_string(value));
-}
-
-// Fills in defaults and checks the kind of every argument.
-void complete(const OpDef& op, std::span<const Value> given, Args& args) {
-  const Schema& schema = op.schema;
-  MOREL_CHECK(given.size() <= schema.size(), Type, "For '", display_name(op), "', at most ", schema.size(),
-              " arguments are taken, but got ", given.size());
-  for (size_t i = 0; i < schema.size(); ++i) {
-    const ArgSpec& spec = schema.args[i];
-    if (i < given.size()) {
-      if (!accepts(spec, given[i])) wrong_argument(op, spec, given[i]);
-      args.push_back(given[i]);
-    } else {
-      MOREL_CHECK(spec.has_default, Type, "For '", display_name(op), "', the argument '", spec.name, "' is missing");
-      args.push_back(spec.default_value);
-    }
-    if ((spec.kinds & kRng) && args.back().is_none()) args.back() = default_generator().next();
-  }
+// Numbers of the default generator for arguments that are left to it.
+void fill_random(const OpDef& op, Args& args) {
+  if (!op.has(kRandom)) return;
+  for (size_t i = 0; i < args.size(); ++i)
+    if ((op.schema.args[i].kinds & kRng) && args[i].is_none()) args[i] = default_generator().next();
 }
 
 // A view of `input`, known to the tape as one.
@@ -85,11 +71,6 @@ Values execute_kernel(const OpDef& op, std::span<const Value> args) {
     return {args[0]};
   }
   SmallVector<Tensor, 2> outs;
-  if (op.has(kInPlace)) {
-    outs.push_back(args[0].tensor());
-    kernel({args, {outs.data(), 1}});
-    return {args[0]};
-  }
   const Types types = op.data_dependent ? Types() : op.infer(ArgView(op, args));
   outs.resize(static_cast<size_t>(op.data_dependent));  // allocated by the kernel
   for (size_t i = 0; i < types.size(); ++i) {
@@ -134,8 +115,10 @@ Values execute(const OpDef& op, std::span<const Value> args) {
 }
 
 Values call_op(const OpDef& op, std::span<const Value> given) {
-  Args args;
-  complete(op, given, args);
+  if (GraphScope* scope = GraphScope::current()) [[unlikely]]
+    return scope->call(op, given);
+  Args args = complete_args(op, given);
+  fill_random(op, args);
   const std::span<const Value> all(args.data(), args.size());
   const bool track = grad_depth() > 0 && !op.has(kNoGrad) && any_requires_grad(all);
   if (!track) {
@@ -159,8 +142,10 @@ Values call_op(const OpDef& op, std::span<const Value> given) {
 }
 
 Tensor call_in_place(const OpDef& op, std::span<const Value> given) {
-  Args args;
-  complete(op, given, args);
+  if (GraphScope* scope = GraphScope::current()) [[unlikely]]
+    return scope->call_in_place(op, given);
+  Args args = complete_args(op, given);
+  fill_random(op, args);
   const Tensor target = args[0].tensor();
   const std::span<const Value> all(args.data(), args.size());
   const bool track = grad_depth() > 0 && any_requires_grad(all);

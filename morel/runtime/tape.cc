@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "morel/ops/call.h"
 #include "morel/runtime/eager.h"
 
 namespace morel {
@@ -146,19 +147,6 @@ void OpNode::check_versions() const {
                 "); use the out-of-place operator or copy the tensor first");
 }
 
-// Whether a kept argument stands for a tensor, which has an edge.
-bool has_edge(const Value& arg) { return arg.is_tensor() || arg.tag() == Value::Tag::Node; }
-
-// Sums a gradient over the axes along which its argument was broadcast, and gives it the argument's dtype.
-Sym fit(const Sym& grad, const Value& arg, bool broadcast) {
-  if (!grad) return grad;
-  Sym out = grad;
-  if (broadcast && out.shape() != shape_of(arg)) out = out.builder()("sum_to", out, Ints(shape_of(arg)));
-  const DType dtype = dtype_of_value(arg);
-  if (out.dtype() != dtype) out = out.builder()("cast", out, dtype);
-  return out;
-}
-
 Values OpNode::backward(std::span<const Value> cotangents, std::span<const char> needs) {
   MOREL_CHECK(!released_, Runtime,
               "the tape was used for a gradient already and is gone; keep the graph to use it twice");
@@ -173,32 +161,7 @@ Values OpNode::backward(std::span<const Value> cotangents, std::span<const char>
       outs.push_back(outs_[i]);
     }
   }
-  uint32_t wanted = 0;
-  size_t edge = 0;
-  for (size_t i = 0; i < args_.size(); ++i) {
-    if (has_edge(args_[i])) {
-      if (needs[edge++]) wanted |= 1u << i;
-    } else if (args_[i].is_list()) {
-      for (const Value& item : args_[i].list())
-        if (has_edge(item) && needs[edge++]) wanted |= 1u << i;
-    }
-  }
-  Builder& builder = EagerBuilder::instance();
-  const GradCall call(builder, op_, args_, outs, out_types_, cotangents, wanted);
-  const Syms grads = op_.grad(call);
-  const bool broadcast = op_.has(kBroadcast);
-  Values out;
-  for (size_t i = 0; i < args_.size(); ++i) {
-    const Sym grad = i < grads.size() && wanted >> i & 1 ? grads[i] : Sym();
-    if (args_[i].is_list()) {
-      for (size_t k = 0; k < args_[i].list().size(); ++k)
-        if (has_edge(args_[i].list()[k]))
-          out.push_back(grad ? fit(grad.item(k), args_[i].list()[k], broadcast).value() : Value());
-    } else if (has_edge(args_[i])) {
-      out.push_back(fit(grad, args_[i], broadcast).value());
-    }
-  }
-  return out;
+  return argument_gradients(EagerBuilder::instance(), op_, args_, outs, out_types_, cotangents, needs);
 }
 
 }  // namespace
@@ -213,6 +176,7 @@ GradDepth::GradDepth(int value) : saved_(depth) { depth = value; }
 GradDepth::~GradDepth() { depth = saved_; }
 
 bool requires_grad(const TensorImpl* tensor) {
+  if (tensor->is_symbolic()) return true;
   if (tensor->base && tensor->grad_version != tensor->storage->version()) refresh(const_cast<TensorImpl*>(tensor));
   return static_cast<bool>(tensor->grad.node);
 }

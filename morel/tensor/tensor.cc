@@ -63,6 +63,18 @@ Tensor Tensor::from_storage(Ref<Storage> storage, Layout layout, DType dtype) {
   return Tensor(std::move(impl));
 }
 
+Tensor Tensor::symbolic(Layout layout, DType dtype, GradLink symbol) {
+  const Tensor out = from_storage(nullptr, std::move(layout), dtype);
+  out->symbol = std::move(symbol);
+  return out;
+}
+
+void TensorImpl::raise_symbolic() {
+  raise(ErrorKind::Runtime,
+        "the value of a tensor is asked for while a graph is compiled, where only its shape and dtype are known; do it "
+        "outside of the compiled function");
+}
+
 Tensor Tensor::empty(const Shape& shape, DType dtype) {
   auto impl = make_ref<TensorImpl>();
   impl->size = num_elements(shape);

@@ -58,7 +58,8 @@ int64_t num_elements(const Shape& shape);
 Strides contiguous_strides(const Shape& shape);
 std::string to_string(const Shape& shape);  // "[2,3]"
 
-// Link into the tape (runtime/tape.h): the node that produced a tensor and which of its outputs it is.
+// Link to a node of the tape (runtime/tape.h) or of a graph (ir/graph.h): what produced a tensor, and which of its
+// outputs it is.
 struct GradLink {
   Ref<RefCounted> node;
   int32_t output = 0;
@@ -75,13 +76,23 @@ class TensorImpl final : public RefCounted {
   bool contiguous = true;
   bool is_parameter = false;
   GradLink grad;
+  // While a graph is built: the node that stands for this tensor, which then has no storage.
+  GradLink symbol;
   // For a view: the tensor it was made from, and the version of the storage when `grad` was last right.
   Ref<TensorImpl> base;
   uint32_t grad_version = 0;
   // Rarely used facts of upper layers (gradient hooks).
   Ref<RefCounted> extra;
 
-  void* data() const { return storage->data() + layout.offset * size_of(dtype); }
+  bool is_symbolic() const { return !storage; }
+  void* data() const {
+    if (!storage) [[unlikely]]
+      raise_symbolic();
+    return storage->data() + layout.offset * size_of(dtype);
+  }
+
+ private:
+  [[noreturn]] static void raise_symbolic();
 };
 
 class Tensor {
@@ -93,6 +104,8 @@ class Tensor {
   static Tensor empty_strided(const Shape& shape, const Strides& strides, DType dtype);
   static Tensor full(const Shape& shape, DType dtype, double value);
   static Tensor from_storage(Ref<Storage> storage, Layout layout, DType dtype);
+  // A tensor of a graph that is being built: shape and dtype, no data.
+  static Tensor symbolic(Layout layout, DType dtype, GradLink symbol);
   // Same storage, another layout; no grad link.
   Tensor with_layout(Layout layout) const;
 
@@ -108,7 +121,7 @@ class Tensor {
   int64_t rank() const { return static_cast<int64_t>(impl_->layout.shape.size()); }
   int64_t size() const { return impl_->size; }
   DType dtype() const { return impl_->dtype; }
-  Device device() const { return impl_->storage->device(); }
+  Device device() const { return impl_->storage ? impl_->storage->device() : Device{}; }
   bool is_contiguous() const { return impl_->contiguous; }
   void* data() const { return impl_->data(); }
   template <class T>

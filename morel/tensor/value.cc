@@ -3,8 +3,8 @@
 namespace morel {
 namespace {
 
-constexpr std::string_view tag_names[] = {"None", "bool",  "int",     "float", "dtype",  "complex",
-                                          "str",  "int[]", "float[]", "list",  "Tensor", "node"};
+constexpr std::string_view tag_names[] = {"None",  "bool",    "int",  "float",  "dtype", "complex", "str",
+                                          "int[]", "float[]", "list", "Tensor", "node",  "graph"};
 
 template <class Range, class Fn>
 std::string joined(const Range& range, Fn text) {
@@ -34,9 +34,11 @@ std::string to_string(const Value& value) {
     case Value::Tag::List: return joined(value.list(), [](const Value& v) { return to_string(v); });
     case Value::Tag::Tensor: {
       const TensorImpl* impl = value.tensor_impl();
-      return describe(impl->dtype, impl->layout.shape) + "@" + to_string(impl->storage->device());
+      return describe(impl->dtype, impl->layout.shape) +
+             (impl->storage ? "@" + to_string(impl->storage->device()) : "");
     }
     case Value::Tag::Node: return "node";
+    case Value::Tag::Graph: return "graph";
   }
   return "?";
 }

@@ -23,7 +23,7 @@ struct Boxed final : RefCounted {
 
 class Value {
  public:
-  enum class Tag : uint8_t { None, Bool, Int, Float, DType, Complex, Str, Ints, Floats, List, Tensor, Node };
+  enum class Tag : uint8_t { None, Bool, Int, Float, DType, Complex, Str, Ints, Floats, List, Tensor, Node, Graph };
   using List = SmallVector<Value, 4>;
   using Floats = SmallVector<double, 4>;
 
@@ -50,6 +50,8 @@ class Value {
   Value(Ref<RefCounted> node, uint32_t output) noexcept : tag_(Tag::Node), output_(output) {
     payload_.ref = node.detach();
   }
+
+  static Value of_graph(Ref<RefCounted> graph) noexcept { return Value(Tag::Graph, graph.get()); }
 
   Value(const Value& other) noexcept : tag_(other.tag_), output_(other.output_), payload_(other.payload_) {
     if (is_counted() && payload_.ref) payload_.ref->retain();
@@ -97,6 +99,7 @@ class Value {
   Tensor tensor() const { return Tensor(Ref<TensorImpl>(tensor_impl())); }
   RefCounted* node() const { return expect(Tag::Node), payload_.ref; }
   uint32_t output() const { return output_; }
+  RefCounted* graph() const { return expect(Tag::Graph), payload_.ref; }
 
  private:
   Value(Tag tag, RefCounted* ref) noexcept : tag_(tag) {

@@ -2,8 +2,17 @@
 #include <memory>
 
 #include "morel/python/bind/bind.h"
+#include "morel/runtime/graph_scope.h"
 
 namespace morel::bind {
+
+std::shared_ptr<PyObject> hold(nb::handle object) {
+  return {object.inc_ref().ptr(), [](PyObject* pointer) {
+            const nb::gil_scoped_acquire lock;
+            Py_DECREF(pointer);
+          }};
+}
+
 namespace {
 
 void collect(nb::handle object, std::vector<Tensor>& out) {
@@ -87,17 +96,10 @@ nb::tuple value_and_grad(nb::handle fn, const std::vector<int>& positions, nb::h
   return nb::make_tuple(output, by_position, by_weight);
 }
 
-// A Python callable held by C++; released with the interpreter lock.
-std::shared_ptr<PyObject> hold(nb::handle object) {
-  return {object.inc_ref().ptr(), [](PyObject* pointer) {
-            const nb::gil_scoped_acquire lock;
-            Py_DECREF(pointer);
-          }};
-}
-
 // Links fresh handles of `outputs` to a node whose backward calls `fn(*cotangents)` and gets one gradient (or None) per
 // input.
 nb::tuple custom_backward(std::string name, nb::list inputs, nb::list outputs, nb::handle fn) {
+  if (GraphScope::current()) return graph_custom_backward(inputs, nb::cast<std::vector<Tensor>>(outputs), fn);
   std::vector<Tensor> sources, results;
   std::vector<Type> types;
   for (nb::handle input : inputs) {

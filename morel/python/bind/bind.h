@@ -57,6 +57,11 @@ void bind_ops(nb::module_& module);
 void bind_autograd(nb::module_& module);
 void bind_system(nb::module_& module);
 void bind_io(nb::module_& module);
+void bind_graph(nb::module_& module);
+// custom_backward (autograd.cc) while a graph is built.
+nb::tuple graph_custom_backward(nb::list inputs, const std::vector<Tensor>& outputs, nb::handle fn);
+// A Python callable held by C++; released with the interpreter lock.
+std::shared_ptr<PyObject> hold(nb::handle object);
 PyObject* tensor_get_item(PyObject* self, PyObject* key);
 int tensor_set_item(PyObject* self, PyObject* key, PyObject* value);
 // Number protocol of the Tensor type.

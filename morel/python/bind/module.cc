@@ -19,4 +19,5 @@ NB_MODULE(_core, module) {
   bind_autograd(module);
   bind_system(module);
   bind_io(module);
+  bind_graph(module);
 }

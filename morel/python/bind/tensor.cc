@@ -8,6 +8,7 @@
 #include <nanobind/ndarray.h>
 
 #include "morel/python/bind/bind.h"
+#include "morel/runtime/graph_scope.h"
 
 namespace morel::bind {
 
@@ -108,8 +109,17 @@ PyMemberDef tensor_members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyTensor
                                 {"__weaklistoffset__", T_PYSSIZET, offsetof(PyTensor, weaklist), READONLY, nullptr},
                                 {nullptr, 0, 0, 0, nullptr}};
 
+// A graph reads Parameters when it runs; a value taken now would stay in it for good.
+void check_readable(const Tensor& tensor) {
+  MOREL_CHECK(
+      !(GraphScope::current() && tensor->is_parameter), Runtime,
+      "the value of a Parameter is asked for while a graph is compiled, which would fix it for all later calls; do "
+      "it outside of the compiled function");
+}
+
 // -- one element as a Python number --
 Value item_value(const Tensor& tensor) {
+  check_readable(tensor);
   MOREL_CHECK(tensor.size() == 1, Value,
               "only a tensor of one element can be turned into a Python number, but this one is ",
               describe(tensor.dtype(), tensor.shape()));
@@ -215,6 +225,7 @@ DType from_dlpack(nb::dlpack::dtype type) {
 
 // An array over the same memory; it keeps the storage alive.
 nb::object to_numpy(const Tensor& tensor) {
+  check_readable(tensor);
   MOREL_CHECK(tensor.dtype() != DType::BFloat16, Type,
               "NumPy has no bfloat16: convert the tensor first, x.float().asnumpy()");
   size_t shape[16];

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "morel/python/bind/bind.h"
+#include "morel/runtime/graph_scope.h"
 
 namespace morel::bind {
 namespace {
@@ -164,6 +165,9 @@ bool to_value(PyObject* object, const ArgSpec& spec, Value& out) {
   if (is_tensor(object)) {
     if (spec.kinds & kTensor) return out = Tensor(unwrap(object)), true;
     if (spec.kinds & kTensors) return out = Value::List{Tensor(unwrap(object))}, true;
+    // In a graph the number is known when it runs.
+    if (GraphScope::current() && (spec.kinds & (kNumber | kInt | kFloat | kBool)))
+      return out = Tensor(unwrap(object)), true;
     return tensor_to_number(Tensor(unwrap(object)), spec, out);
   }
   if (object == Py_None) return (spec.kinds & (kNone | kRng)) && (out = Value(), true);

@@ -1,24 +1,11 @@
-"""jit and other execution decorators."""
+"""Decorators of execution. What ``jit`` does is in ``morel/compiler/``."""
 
 import functools
 
 from morel import _core
+from morel.compiler import jit
 
 __all__ = ["_no_grad", "jit", "jit_class", "ms_function", "pynative_synchronize"]
-
-
-def jit(function=None, **options):
-    """Compiles a function or a method into a graph. Not there yet: calls raise NotImplementedError."""
-    if function is None:
-        return functools.partial(jit, **options)
-
-    @functools.wraps(function)
-    def refuse(*_args, **_kwargs):
-        raise NotImplementedError(
-            "graph mode (jit) is not supported yet; run the function without @jit, in PYNATIVE_MODE."
-        )
-
-    return refuse
 
 
 ms_function = jit

@@ -148,6 +148,7 @@ class Parameter(Tensor):
         device=None,
     ):
         _core.init_tensor(self, _tensor_of(default_input))
+        _core.is_parameter(self, True)
         if device not in (None, "CPU", "Remote"):
             raise ValueError(f"For 'Parameter', 'device' must be 'CPU' or 'Remote', but got {device}.")
         self.param_info = ParamInfo()
@@ -193,6 +194,7 @@ class Parameter(Tensor):
         """A parameter with this one's description and `data` as values (not copied)."""
         twin = type(self).__new__(type(self))
         _core.init_tensor(twin, data)
+        _core.is_parameter(twin, True)
         twin.__dict__.update(self.__dict__)
         twin.param_info = self.param_info.clone()
         return twin

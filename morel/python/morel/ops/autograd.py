@@ -8,6 +8,15 @@ __all__ = ["GradOperation", "grad", "stop_gradient", "value_and_grad"]
 stop_gradient = make_operator("stop_gradient", "stop_gradient")
 
 
+def _value_and_grad(fn, *args):
+    """(output, gradients at positions, gradients of weights), now or as nodes of the graph that is being built."""
+    if _core.graph_active():
+        from morel.compiler.gradient import value_and_grad_in_graph
+
+        return value_and_grad_in_graph(fn, *args)
+    return _core.value_and_grad(fn, *args)
+
+
 def _positions(grad_position, name):
     if grad_position is None:
         return ()
@@ -74,10 +83,10 @@ def value_and_grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=
     if not callable(fn):
         raise TypeError(f"For 'value_and_grad', 'fn' must be a function or a Cell, but got {type(fn).__name__}.")
     single_position = isinstance(grad_position, int)
-    core, position_list = _core.value_and_grad, list(positions)
+    position_list = list(positions)
 
     def value_and_gradients(*args, **kwargs):
-        output, by_position, by_weight = core(fn, position_list, parameters, has_aux, args, kwargs)
+        output, by_position, by_weight = _value_and_grad(fn, position_list, parameters, has_aux, args, kwargs)
         return output, _result(
             by_position, by_weight, single_position, parameters, single_weight, positions if return_ids else None
         )
@@ -141,7 +150,7 @@ class GradOperation:
                 inputs = [] if self.get_by_list else inputs[:1]
             if not isinstance(sens, (_core.Tensor, tuple, list, type(None))):
                 sens = _core.Tensor(sens)
-            _, by_position, by_weight = _core.value_and_grad(fn, inputs, parameters, False, tuple(args), kwargs, sens)
+            _, by_position, by_weight = _value_and_grad(fn, inputs, parameters, False, tuple(args), kwargs, sens)
             return _result(by_position, by_weight, not self.get_all and bool(inputs), parameters, single_weight)
 
         return gradients

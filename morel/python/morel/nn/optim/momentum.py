@@ -1,12 +1,13 @@
 """Gradient descent with momentum."""
 
+from morel import _core
 from morel._core import Tensor
 from morel.common import dtype as mstype
 from morel.common.parameter import Parameter
 from morel.nn import _check
 from morel.nn.optim import _update
 from morel.nn.optim._common import ListOptimizer
-from morel.nn.optim.optimizer import _check_scalar, opt_init_args_register
+from morel.nn.optim.optimizer import _check_scalar, _value, opt_init_args_register
 
 __all__ = ["SGD", "Momentum"]
 
@@ -65,6 +66,11 @@ class SGD(ListOptimizer):
         if all(self._started[index] for index in indices):
             return False
         stat = self.stat[indices[0]]
+        if _core.graph_active():  # the kernel reads it when the graph runs
+            first = stat.reshape((-1,))[0] > 0
+            for index in indices:
+                self.stat[index].zero_()
+            return first
         first = bool(stat.reshape((-1,))[0].item() > 0)
         for index in indices:
             self._started[index] = True
@@ -79,7 +85,7 @@ class SGD(ListOptimizer):
             gradients,
             pick(self.accum, indices),
             rate,
-            float(self.momentum.item()),
+            _value(self.momentum),
             self.dampening,
             decay,
             self.nesterov,
@@ -126,7 +132,7 @@ class Momentum(ListOptimizer):
             gradients,
             pick(self.moments, indices),
             rate,
-            float(self.momentum.item()),
+            _value(self.momentum),
             decay,
             self.use_nesterov,
         )

@@ -1,6 +1,6 @@
 """The base class of the optimizers: parameter groups, learning rates, weight decay."""
 
-from morel import ops
+from morel import _core, ops
 from morel._core import Tensor
 from morel.common import dtype as mstype
 from morel.common.initializer import initializer
@@ -68,8 +68,8 @@ def _parameter_list(parameters, what):
 
 
 def _value(x):
-    """A number from a float, or from a tensor with one element."""
-    return x if isinstance(x, float) else float(x.item())
+    """A number from a float, or from a tensor with one element. In a graph that tensor itself: kernels read it when they run."""
+    return x if isinstance(x, float) or _core.graph_active() else float(x.item())
 
 
 def _like(gradient, param):

@@ -1,0 +1,126 @@
+#include "morel/ir/graph.h"
+
+#include <unordered_set>
+
+namespace morel {
+
+// Node by node: a long chain of references must not be freed recursively.
+Graph::~Graph() {
+  results.clear();
+  for (size_t i = nodes.size(); i-- > 0;) nodes[i]->args.clear();
+}
+
+Value Graph::add_parameter(Type type) {
+  auto node = make_ref<Node>();
+  node->types.push_back(std::move(type));
+  node->graph = this;
+  parameters.push_back(node);
+  return node->output();
+}
+
+Value Graph::add_capture(const Tensor& tensor) {
+  auto node = make_ref<Node>();
+  node->types.push_back({tensor.dtype(), tensor.shape()});
+  node->captured = tensor;
+  node->graph = this;
+  captures.push_back(node);
+  return node->output();
+}
+
+Node& Graph::add_node(const OpDef& op, std::string_view op_name, Args args, Types types, std::string place) {
+  auto node = make_ref<Node>();
+  node->op = &op;
+  node->name = op_name;
+  node->args = std::move(args);
+  node->types = std::move(types);
+  node->place = std::move(place);
+  node->graph = this;
+  nodes.push_back(node);
+  return *node;
+}
+
+void Graph::number() {
+  int64_t next = 0;
+  for (auto* list : {&parameters, &captures, &nodes})
+    for (const Ref<Node>& node : *list) node->id = next++;
+}
+
+namespace {
+
+std::string operand(const Value& value);
+
+std::string joined(std::span<const Value> values) {
+  std::string out;
+  for (size_t i = 0; i < values.size(); ++i) out += (i ? ", " : "") + operand(values[i]);
+  return out;
+}
+
+std::string reference(const Value& value) {
+  const Node* node = node_of(value);
+  const std::string name = "%" + std::to_string(node->id);
+  return node->types.size() > 1 ? name + "." + std::to_string(value.output()) : name;
+}
+
+std::string operand(const Value& value) {
+  if (value.tag() == Value::Tag::Node) return reference(value);
+  if (value.is_list()) return "[" + joined({value.list().data(), value.list().size()}) + "]";
+  return to_string(value);
+}
+
+std::string inputs(const std::vector<Ref<Node>>& nodes) {
+  std::string out;
+  for (const Ref<Node>& node : nodes)
+    out += cat(out.empty() ? "" : ", ", "%", node->id, ": ", to_string(node->types[0]));
+  return out;
+}
+
+void print_body(Graph& graph, const std::string& indent, std::string& out) {
+  graph.number();
+  out += indent + "graph " + graph.name + "(" + inputs(graph.parameters) + ")";
+  if (!graph.captures.empty()) out += " captures(" + inputs(graph.captures) + ")";
+  out += " {\n";
+  for (const Ref<Node>& node : graph.nodes) {
+    std::string types;
+    for (const Type& type : node->types) types += (types.empty() ? "" : ", ") + to_string(type);
+    std::string args;
+    for (const Value& arg : node->args) {
+      if (!args.empty()) args += ", ";
+      args += arg.tag() == Value::Tag::Graph ? static_cast<const Graph*>(arg.graph())->name : operand(arg);
+    }
+    out += cat(indent, "  %", node->id, ": ", types, " = ", node->name, "(", args, ")",
+               node->place.empty() ? "" : "  # " + node->place, "\n");
+    for (const Value& arg : node->args)
+      if (arg.tag() == Value::Tag::Graph) print_body(*static_cast<Graph*>(arg.graph()), indent + "    ", out);
+  }
+  out += indent + "  return " + joined({graph.results.data(), graph.results.size()}) + "\n" + indent + "}\n";
+}
+
+}  // namespace
+
+std::string print(Graph& graph) {
+  std::string out;
+  print_body(graph, "", out);
+  return out;
+}
+
+void verify(Graph& graph) {
+  std::unordered_set<const Node*> known;
+  for (const auto* list : {&graph.parameters, &graph.captures})
+    for (const Ref<Node>& node : *list) known.insert(node.get());
+  const auto check = [&](const Value& value, std::string_view reader) {
+    const Node* node = node_of(value);
+    MOREL_CHECK(known.contains(node), Internal, "internal error: in graph ", graph.name, ", ", reader,
+                " reads a value that does not come before it; please report it");
+    MOREL_CHECK(value.output() < node->types.size(), Internal, "internal error: in graph ", graph.name, ", ", reader,
+                " reads output ", value.output(), " of ", node->name, ", which has ", node->types.size());
+  };
+  for (const Ref<Node>& node : graph.nodes) {
+    for_each_input(*node, [&](const Value& value) { check(value, node->name); });
+    for (const Value& arg : node->args)
+      if (arg.tag() == Value::Tag::Graph) verify(*static_cast<Graph*>(arg.graph()));
+    known.insert(node.get());
+  }
+  for (const Value& result : graph.results) for_each_input(result, [&](const Value& value) { check(value, "return"); });
+}
+
+}  // namespace morel

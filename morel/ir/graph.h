@@ -1,0 +1,83 @@
+// Graph: a function in single-assignment form. Parameters and captured tensors come in, nodes follow in the order in
+// which they run, results go out. A graph is an argument of control-flow operators (if, while), whose other operands it
+// takes as its parameters: nothing of an enclosing graph is visible inside but through them.
+#pragma once
+
+#include <vector>
+
+#include "morel/ir/builder.h"
+
+namespace morel {
+
+class Graph;
+
+class Node final : public TypedNode {
+ public:
+  const Type& type(uint32_t output) const override { return types[output]; }
+  bool is_input() const { return op == nullptr; }
+  bool is_capture() const { return static_cast<bool>(captured); }
+  Value output(uint32_t idx = 0) { return Value(Ref<RefCounted>(this), idx); }
+
+  const OpDef* op = nullptr;    // null for parameters and captured tensors
+  std::string_view name;        // of the operator
+  Args args;                    // complete, in the order of the schema
+  Types types;                  // of the outputs
+  Graph* graph = nullptr;       // the one it belongs to
+  Tensor captured;              // the tensor outside of the graph that this node stands for
+  bool stops_gradient = false;  // made where no gradient is wanted
+  std::string place;            // "model.py:41", the user's line
+  int64_t id = 0;               // position in its graph; set by number()
+};
+
+inline Node* node_of(const Value& value) {
+  return value.tag() == Value::Tag::Node ? static_cast<Node*>(value.node()) : nullptr;
+}
+
+class Graph final : public RefCounted {
+ public:
+  Graph() = default;
+  ~Graph() override;
+  std::string name;
+  std::vector<Ref<Node>> parameters, captures, nodes;
+  Values results;
+
+  Value add_parameter(Type type);
+  Value add_capture(const Tensor& tensor);
+  Node& add_node(const OpDef& op, std::string_view op_name, Args args, Types types, std::string place);
+  // Gives every node its position: parameters, captures, nodes.
+  void number();
+};
+
+// Calls fn(value) for every node reference among the arguments, also inside lists.
+template <class F>
+void for_each_input(const Value& value, F&& fn) {
+  if (value.tag() == Value::Tag::Node) {
+    fn(value);
+  } else if (value.is_list()) {
+    for (const Value& item : value.list()) for_each_input(item, fn);
+  }
+}
+template <class F>
+void for_each_input(const Node& node, F&& fn) {
+  for (const Value& arg : node.args) for_each_input(arg, fn);
+}
+// The same value with every node reference replaced by fn(reference).
+template <class F>
+Value map_inputs(const Value& value, F&& fn) {
+  if (value.tag() == Value::Tag::Node) return fn(value);
+  if (!value.is_list()) return value;
+  Value::List list;
+  for (const Value& item : value.list()) list.push_back(map_inputs(item, fn));
+  return Value(std::move(list));
+}
+
+// Text form:
+//   graph f(%0: f32[2,3]) captures(%1: f32[3]) {
+//     %2: f32[2,3] = add(%0, %1)  # model.py:41
+//     return %2
+//   }
+std::string print(Graph& graph);
+// Raises Internal when a node reads something that does not come before it in its own graph.
+void verify(Graph& graph);
+
+}  // namespace morel

@@ -1,0 +1,81 @@
+#include "morel/ops/call.h"
+
+namespace morel {
+namespace {
+
+[[noreturn]] void wrong_argument(const OpDef& op, const ArgSpec& spec, const Value& value) {
+  raise(ErrorKind::Type, "For '", display_name(op), "', '", spec.name, "' must be ", spec.type_text, ", but got ",
+        to_string(value));
+}
+
+// Whether an argument stands for a tensor, which has an edge.
+bool has_edge(const Value& arg) { return arg.is_tensor() || arg.tag() == Value::Tag::Node; }
+
+// Sums a gradient over the axes along which its argument was broadcast, and gives it the argument's dtype.
+Sym fit(const Sym& grad, const Value& arg, bool broadcast) {
+  if (!grad) return grad;
+  Sym out = grad;
+  if (broadcast && out.shape() != shape_of(arg)) out = out.builder()("sum_to", out, Ints(shape_of(arg)));
+  const DType dtype = dtype_of_value(arg);
+  if (out.dtype() != dtype) out = out.builder()("cast", out, dtype);
+  return out;
+}
+
+}  // namespace
+
+Args complete_args(const OpDef& op, std::span<const Value> given) {
+  const Schema& schema = op.schema;
+  MOREL_CHECK(given.size() <= schema.size(), Type, "For '", display_name(op), "', at most ", schema.size(),
+              " arguments are taken, but got ", given.size());
+  Args args;
+  for (size_t i = 0; i < schema.size(); ++i) {
+    const ArgSpec& spec = schema.args[i];
+    if (i < given.size()) {
+      if (!accepts(spec, given[i])) wrong_argument(op, spec, given[i]);
+      args.push_back(given[i]);
+    } else {
+      MOREL_CHECK(spec.has_default, Type, "For '", display_name(op), "', the argument '", spec.name, "' is missing");
+      args.push_back(spec.default_value);
+    }
+  }
+  return args;
+}
+
+Types infer_types(const OpDef& op, std::span<const Value> args) {
+  MOREL_CHECK(!op.data_dependent, NotImplemented, "For '", display_name(op),
+              "', the shape of the result depends on values, which a compiled graph does not support; call it outside "
+              "of the compiled function");
+  MOREL_CHECK(op.infer, Internal, "operator ", op.name, " has no infer rule");
+  return op.infer(ArgView(op, args));
+}
+
+Values argument_gradients(Builder& builder, const OpDef& op, std::span<const Value> args, std::span<const Value> outs,
+                          std::span<const Type> out_types, std::span<const Value> cotangents,
+                          std::span<const char> needs) {
+  uint32_t wanted = 0;
+  size_t edge = 0;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (has_edge(args[i])) {
+      if (needs[edge++]) wanted |= 1u << i;
+    } else if (args[i].is_list()) {
+      for (const Value& item : args[i].list())
+        if (has_edge(item) && needs[edge++]) wanted |= 1u << i;
+    }
+  }
+  const Syms grads = op.grad(GradCall(builder, op, args, outs, out_types, cotangents, wanted));
+  const bool broadcast = op.has(kBroadcast);
+  Values out;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Sym grad = i < grads.size() && wanted >> i & 1 ? grads[i] : Sym();
+    if (args[i].is_list()) {
+      for (size_t k = 0; k < args[i].list().size(); ++k)
+        if (has_edge(args[i].list()[k]))
+          out.push_back(grad ? fit(grad.item(k), args[i].list()[k], broadcast).value() : Value());
+    } else if (has_edge(args[i])) {
+      out.push_back(fit(grad, args[i], broadcast).value());
+    }
+  }
+  return out;
+}
+
+}  // namespace morel

@@ -1,0 +1,212 @@
+// Building and running graphs for Python: morel/compiler/ reads the source and calls these.
+#include <memory>
+
+#include "morel/python/bind/bind.h"
+#include "morel/runtime/executor.h"
+#include "morel/runtime/graph_scope.h"
+#include "morel/transform/grad.h"
+#include "morel/transform/simplify.h"
+
+namespace morel::bind {
+namespace {
+
+thread_local std::vector<std::unique_ptr<GraphScope>> scopes;
+
+GraphScope& open_scope() {
+  MOREL_CHECK(!scopes.empty(), Internal, "internal error: no graph is being built; please report it");
+  return *scopes.back();
+}
+
+// A finished graph: of a function, or of a branch with the tensors of outside that it reads.
+struct PyGraph {
+  Ref<Graph> graph;
+  std::vector<Tensor> imports;
+  std::unique_ptr<Executor> executor;
+};
+
+PyGraph end_graph(const std::vector<Tensor>& results) {
+  GraphScope& scope = open_scope();
+  for (const Tensor& result : results) scope.builder().graph().results.push_back(scope.value_of(result));
+  PyGraph out{scope.builder().graph_ref(), scope.imports(), nullptr};
+  scopes.pop_back();
+  return out;
+}
+
+// Gives all graphs the same parameters after the first `own` ones; returns what they stand for.
+std::vector<Tensor> unify_imports(std::initializer_list<PyGraph*> graphs, size_t own) {
+  std::vector<Tensor> all;
+  const auto place_of = [&](const Tensor& tensor) {
+    for (size_t i = 0; i < all.size(); ++i)
+      if (all[i]->symbol.node.get() == tensor->symbol.node.get() && all[i]->symbol.output == tensor->symbol.output)
+        return i;
+    all.push_back(tensor);
+    return all.size() - 1;
+  };
+  for (const PyGraph* graph : graphs)
+    for (const Tensor& tensor : graph->imports) place_of(tensor);
+  for (PyGraph* graph : graphs) {
+    std::vector<Ref<Node>>& parameters = graph->graph->parameters;
+    std::vector<Ref<Node>> ordered(parameters.begin(), parameters.begin() + static_cast<int64_t>(own));
+    ordered.resize(own + all.size());
+    for (size_t i = 0; i < graph->imports.size(); ++i) ordered[own + place_of(graph->imports[i])] = parameters[own + i];
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (ordered[own + i]) continue;
+      graph->graph->add_parameter({all[i].dtype(), all[i].shape()});
+      ordered[own + i] = parameters.back();
+    }
+    parameters = std::move(ordered);
+    simplify(*graph->graph);
+  }
+  return all;
+}
+
+// Replaces the results of a branch. A pick is the index of a result, a tensor of the enclosing graph, or (number,);
+// each is converted to its dtype.
+void graph_choose(PyGraph& self, nb::list picks, const std::vector<DType>& dtypes) {
+  GraphBuilder builder(self.graph);
+  const Values old = self.graph->results;
+  Values results;
+  for (size_t i = 0; i < dtypes.size(); ++i) {
+    nb::handle pick = picks[i];
+    Value value;
+    if (is_tensor(pick.ptr())) {
+      const Tensor tensor = nb::cast<Tensor>(pick);
+      GraphScope& outer = open_scope();
+      value = self.graph->add_parameter({tensor.dtype(), tensor.shape()});
+      self.imports.push_back(outer.tensor_of(outer.value_of(tensor)));
+    } else if (PyTuple_Check(pick.ptr())) {
+      const Value args[] = {Ints{}, nb::cast<Value>(pick[0]), dtypes[i]};
+      value = builder.emit(find_op("full"), args)[0];
+    } else {
+      value = old[nb::cast<size_t>(pick)];
+    }
+    const Value cast[] = {value, dtypes[i]};
+    results.push_back(builder.emit(find_op("cast"), cast)[0]);
+  }
+  self.graph->results = std::move(results);
+}
+
+DType common_dtype_of(nb::list values) {
+  std::vector<Value> all;
+  bool any = false;
+  DType out = DType::Bool;
+  for (nb::handle value : values) {
+    if (is_tensor(value.ptr())) {
+      const DType dtype = unwrap(value.ptr())->dtype;
+      out = any ? promote(out, dtype) : dtype;
+    } else {
+      all.push_back(nb::cast<Value>(value));
+      const DType dtype = dtype_of_value(all.back());
+      const bool weaker = any && (is_float(out) || is_complex(out)) && !is_complex(dtype);
+      out = any && !weaker ? promote(out, dtype) : any ? out : dtype;
+    }
+    any = true;
+  }
+  return out;
+}
+
+Value list_of(const std::vector<Tensor>& tensors) {
+  Value::List list;
+  for (const Tensor& tensor : tensors) list.push_back(tensor);
+  return Value(std::move(list));
+}
+
+nb::list tensors_of(const Values& values) {
+  nb::list out;
+  for (const Value& value : values) out.append(nb::steal(from_value(value)));
+  return out;
+}
+
+nb::list graph_if(const Tensor& condition, PyGraph& then, PyGraph& orelse) {
+  const std::vector<Tensor> operands = unify_imports({&then, &orelse}, 0);
+  const Value args[] = {condition, Value::of_graph(then.graph), Value::of_graph(orelse.graph), list_of(operands)};
+  return tensors_of(open_scope().call(find_op("if"), args));
+}
+
+nb::list graph_while(PyGraph& condition, PyGraph& body, const std::vector<Tensor>& state) {
+  const std::vector<Tensor> operands = unify_imports({&condition, &body}, state.size());
+  const Value args[] = {Value::of_graph(condition.graph), Value::of_graph(body.graph), list_of(state),
+                        list_of(operands)};
+  return tensors_of(open_scope().call(find_op("while"), args));
+}
+
+nb::list graph_gradients(const std::vector<Tensor>& outputs, nb::list seeds, const std::vector<Tensor>& inputs) {
+  GraphScope& scope = open_scope();
+  std::vector<Value> at, of, with;
+  for (const Tensor& output : outputs) of.push_back(scope.value_of(output));
+  for (const Tensor& input : inputs) at.push_back(scope.value_of(input));
+  for (nb::handle seed : seeds) with.push_back(seed.is_none() ? Value() : scope.value_of(nb::cast<Tensor>(seed)));
+  const Values gradients = morel::graph_gradients(scope.builder(), of, with, at);
+  nb::list out;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].is_none()) {
+      out.append(nb::cast(scope.tensor_of(gradients[i])));
+    } else {
+      const Value zeros[] = {Ints(inputs[i].shape()), inputs[i].dtype()};
+      out.append(nb::steal(from_value(scope.call(find_op("zeros"), zeros)[0])));
+    }
+  }
+  return out;
+}
+
+nb::list run(PyGraph& self, const std::vector<Tensor>& parameters) {
+  Values given;
+  for (const Tensor& parameter : parameters) given.push_back(parameter);
+  return tensors_of(self.executor->run({given.data(), given.size()}));
+}
+
+}  // namespace
+
+// As custom_backward of eager mode (autograd.cc): fn(*cotangents) gives one gradient or None for each input.
+nb::tuple graph_custom_backward(nb::list inputs, const std::vector<Tensor>& outputs, nb::handle fn) {
+  GraphScope& scope = open_scope();
+  std::vector<Value> sources, results;
+  for (nb::handle input : inputs)
+    sources.push_back(is_tensor(input.ptr()) ? scope.value_of(nb::cast<Tensor>(input)) : Value());
+  for (const Tensor& output : outputs) results.push_back(scope.value_of(output));
+  const auto backward = [callback = hold(fn), &scope](std::span<const Value> cotangents) {
+    nb::list given;
+    for (const Value& cotangent : cotangents) given.append(nb::cast(scope.tensor_of(cotangent)));
+    nb::object result = nb::steal(PyObject_Call(callback.get(), nb::tuple(given).ptr(), nullptr));
+    if (!result) throw_python_error();
+    if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) result = nb::make_tuple(result);
+    Values out;
+    for (nb::handle gradient : result)
+      out.push_back(is_tensor(gradient.ptr()) ? scope.value_of(nb::cast<Tensor>(gradient)) : Value());
+    return out;
+  };
+  nb::list out;
+  for (const Value& value : scope.builder().custom(sources, results, backward))
+    out.append(nb::cast(scope.tensor_of(value)));
+  return nb::tuple(out);
+}
+
+void bind_graph(nb::module_& module) {
+  nb::class_<PyGraph>(module, "Graph", "A compiled function: call it with its tensors.")
+      .def("__call__", &run)
+      .def("__repr__", [](PyGraph& self) { return print(*self.graph); })
+      .def_prop_ro("num_nodes", [](PyGraph& self) { return self.graph->nodes.size(); })
+      .def(
+          "compile",
+          [](PyGraph& self) {
+            simplify(*self.graph);
+            self.executor = std::make_unique<Executor>(self.graph);
+          },
+          "Optimises the graph and makes it ready to be called.");
+  module.def("graph_begin", [](std::string name) { scopes.push_back(std::make_unique<GraphScope>(std::move(name))); });
+  module.def("graph_abort", [] { scopes.pop_back(); });
+  module.def("graph_end", &end_graph);
+  module.def("graph_active", [] { return GraphScope::current() != nullptr; });
+  module.def("graph_place", [](std::string place) { open_scope().builder().set_place(std::move(place)); });
+  module.def("graph_parameter", [](const Tensor& like) {
+    return open_scope().add_parameter({like.dtype(), like.shape()});
+  });
+  module.def("graph_if", &graph_if);
+  module.def("graph_while", &graph_while);
+  module.def("graph_choose", &graph_choose);
+  module.def("common_dtype", &common_dtype_of);
+  module.def("graph_gradients", &graph_gradients);
+  module.def("is_symbolic", [](const Tensor& tensor) { return tensor->is_symbolic(); });
+}
+
+}  // namespace morel::bind

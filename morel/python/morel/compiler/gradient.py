@@ -1,0 +1,42 @@
+"""value_and_grad while a graph is built: by source transformation of the graph so far."""
+
+from morel import _core
+from morel.api import make_operator
+from morel.compiler.tree import flatten
+
+_fresh = make_operator("view_as_self", "view_as_self")
+
+
+def value_and_grad_in_graph(fn, positions, weights, has_aux, args, kwargs, sens=None):
+    """What ``_core.value_and_grad`` does in eager mode: (output, gradients at positions, gradients of weights)."""
+    from morel.compiler import call_in_graph
+
+    given = list(args)
+    for position in positions:
+        if position >= len(given):
+            raise ValueError(
+                f"the gradient at argument {position} is asked for, but the function was called with {len(given)} positional "
+                "arguments"
+            )
+        arg = given[position]
+        if not isinstance(arg, _core.Tensor):
+            raise TypeError(
+                f"the gradient is asked for at argument {position}, which must be a Tensor but is {type(arg).__name__}"
+            )
+        if not (arg.dtype.is_floating_point or arg.dtype.is_complex):
+            raise TypeError(
+                f"argument {position} has dtype {arg.dtype}, which cannot be differentiated: it must be a float or complex tensor"
+            )
+        given[position] = _fresh(arg)
+    inputs = [given[position] for position in positions] + list(weights or ())
+    output = call_in_graph(fn, given, kwargs)
+    if has_aux and not (isinstance(output, tuple) and output):
+        raise ValueError("with has_aux=True the function must return a tuple (value, ...)")
+    outputs = [leaf for leaf in flatten(output[0] if has_aux else output)[0] if isinstance(leaf, _core.Tensor)]
+    if not outputs:
+        raise TypeError(f"the function to differentiate returned no Tensor but {type(output).__name__}")
+    seeds = [None] * len(outputs) if sens is None else flatten(sens)[0]
+    if len(seeds) != len(outputs):
+        raise ValueError(f"{len(seeds)} sensitivities are given for {len(outputs)} outputs")
+    gradients = _core.graph_gradients(outputs, seeds, inputs)
+    return output, gradients[: len(positions)], gradients[len(positions) :]

@@ -1,0 +1,638 @@
+"""The graph front end: reads the source of a Python function and runs it symbolically.
+
+Values of Python (numbers, strings, cells, containers) are what they are, at compile time; tensors are symbolic, and every
+operator on them becomes a node of the graph. Control flow on Python values is resolved here, control flow on tensors becomes
+``if`` and ``while`` of the graph.
+
+A function body is run as a list of statements that are still to come (a linked list: statement, rest). Loops and ``if`` put
+their bodies in front of the rest, so ``break``, ``continue`` and ``return`` are a matter of what the rest is, and a branch on a
+tensor that leaves early takes the rest along.
+"""
+
+import ast
+import builtins
+import functools
+import operator
+import types
+
+from morel import _core
+from morel.compiler.source import FunctionSource, Unsupported, annotated
+from morel.compiler.tensor_flow import merge, run_while, symbolic
+
+_BINARY = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.MatMult: operator.matmul,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+}
+_COMPARE = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+_UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
+
+MAX_DEPTH = 200
+
+
+class Undefined:
+    """Stands for a name that only one branch of an ``if`` on a tensor assigns."""
+
+    def __init__(self, name):
+        self.name = name
+
+
+class Frame:
+    """The names of one call. A nested function's frame has its definer's as ``outer``."""
+
+    __slots__ = ("names", "outer", "source", "globals", "foreign")
+
+    def __init__(self, source, outer=None):
+        self.names = {}
+        self.outer = outer
+        self.source = source
+        self.globals = source.globals
+        self.foreign = {}  # names declared global or nonlocal -> where they live
+
+    def copy(self):
+        other = Frame.__new__(Frame)
+        other.names, other.outer, other.source = dict(self.names), self.outer, self.source
+        other.globals, other.foreign = self.globals, self.foreign
+        return other
+
+    def load(self, name):
+        frame = self
+        while frame is not None:
+            if name in frame.names and name not in frame.foreign:
+                value = frame.names[name]
+                if isinstance(value, Undefined):
+                    raise Unsupported(
+                        f"'{name}' has a value only in one branch of an 'if' on a tensor; give it one before"
+                    )
+                return value
+            frame = frame.outer
+        if name in self.source.closure:
+            return self.source.closure[name].cell_contents
+        if name in self.globals:
+            return self.globals[name]
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        raise NameError(f"name '{name}' is not defined")
+
+    def store(self, name, value):
+        if name in self.foreign:
+            frame = self.outer
+            while frame is not None:
+                if name in frame.names:
+                    frame.names[name] = value
+                    return
+                frame = frame.outer
+            raise Unsupported(
+                f"assigning to the {self.foreign[name]} name '{name}' is not supported in a compiled function"
+            )
+        self.names[name] = value
+
+
+class Closure:
+    """A function or lambda defined in interpreted code; a callable for Python code too."""
+
+    def __init__(self, interpreter, source, outer):
+        self.interpreter, self.source, self.outer = interpreter, source, outer
+        self.__name__ = source.name
+
+    def __call__(self, *args, **kwargs):
+        return self.interpreter.run_source(self.source, args, kwargs, self.outer)
+
+    def __get__(self, instance, _owner=None):
+        return self if instance is None else types.MethodType(self, instance)
+
+
+class _Return:
+    def __init__(self, value):
+        self.value = value
+
+
+# Pending work that is no statement of the source.
+class _Next:
+    """The next turn of a ``for`` over Python items."""
+
+    def __init__(self, node, items, at):
+        self.node, self.items, self.at = node, items, at
+
+
+class _Again:
+    """The next turn of a ``while`` whose condition is a Python value."""
+
+    def __init__(self, node):
+        self.node = node
+
+
+class _Exit:
+    """The end of a ``with`` block."""
+
+    def __init__(self, manager):
+        self.manager = manager
+
+
+def _push(statements, rest):
+    for statement in reversed(statements):
+        rest = (statement, rest)
+    return rest
+
+
+def _leaves(statements):
+    """Whether a return, or a break or continue of an outer loop, is among the statements."""
+
+    def visit(node, in_loop):
+        if isinstance(node, ast.Return):
+            return True
+        if isinstance(node, (ast.Break, ast.Continue)):
+            return not in_loop
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            return False
+        inside = in_loop or isinstance(node, (ast.For, ast.While))
+        return any(visit(child, inside) for child in ast.iter_child_nodes(node))
+
+    return any(visit(statement, False) for statement in statements)
+
+
+class Interpreter:
+    def __init__(self):
+        self.depth = 0
+
+    # --- calls ---
+
+    def call(self, fn, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        from morel.nn.cell import Cell
+
+        if isinstance(fn, Closure):
+            return fn(*args, **kwargs)
+        if isinstance(fn, types.MethodType):
+            return self.call(fn.__func__, (fn.__self__, *args), kwargs)
+        if isinstance(fn, functools.partial):
+            return self.call(fn.func, (*fn.args, *args), {**fn.keywords, **kwargs})
+        if isinstance(fn, Cell):
+            return self.call_cell(fn, args, kwargs)
+        compiled = getattr(fn, "__jit_function__", None)
+        if compiled is not None:
+            return self.call(compiled, args, kwargs)
+        if isinstance(fn, types.FunctionType):
+            source = FunctionSource.of(fn)
+            if source is not None:
+                return self.run_source(source, args, kwargs)
+        return fn(*args, **kwargs)
+
+    def call_cell(self, cell, args, kwargs):
+        if cell.has_bprop or cell.mixed_precision_type is not None or cell._has_hooks():
+            return cell(*args, **kwargs)
+        if not cell._names_checked:
+            cell._prepare()
+        return self.call(cell.construct, args, kwargs)
+
+    def run_source(self, source, args, kwargs, outer=None):
+        frame = Frame(source, outer)
+        frame.names.update(source.bind(args, kwargs))
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.depth = 0
+            raise Unsupported(
+                f"calls are nested more than {MAX_DEPTH} deep; recursion that depends on a tensor is not supported in a "
+                "compiled function"
+            )
+        try:
+            if isinstance(source.node, ast.Lambda):
+                return self.evaluate(source.node.body, frame)
+            result = self.run(_push(source.node.body, None), frame)
+        finally:
+            self.depth = max(self.depth - 1, 0)
+        return result.value if result is not None else None
+
+    # --- statements ---
+
+    def run(self, pending, frame):
+        """Runs pending statements; a _Return, or None at the end."""
+        while pending is not None:
+            statement, rest = pending
+            with annotated(frame.source, statement):
+                pending = getattr(self, "do_" + type(statement).__name__, self.refuse)(statement, rest, frame)
+            if isinstance(pending, _Return):
+                return pending
+        return None
+
+    def refuse(self, statement, _rest, _frame):
+        raise Unsupported(f"'{type(statement).__name__}' is not supported in a compiled function")
+
+    def do_Expr(self, node, rest, frame):
+        self.evaluate(node.value, frame)
+        return rest
+
+    def do_Pass(self, _node, rest, _frame):
+        return rest
+
+    def do_Return(self, node, _rest, frame):
+        return _Return(None if node.value is None else self.evaluate(node.value, frame))
+
+    def do_Assign(self, node, rest, frame):
+        value = self.evaluate(node.value, frame)
+        for target in node.targets:
+            self.assign(target, value, frame)
+        return rest
+
+    def do_AnnAssign(self, node, rest, frame):
+        if node.value is not None:
+            self.assign(node.target, self.evaluate(node.value, frame), frame)
+        return rest
+
+    def do_AugAssign(self, node, rest, frame):
+        target = node.target
+        load = ast.copy_location(type(target)(**{**vars(target), "ctx": ast.Load()}), target)
+        old = self.evaluate(load, frame)
+        new = _BINARY[type(node.op)](old, self.evaluate(node.value, frame))
+        if isinstance(old, list) and isinstance(node.op, ast.Add):
+            old[:] = new
+            new = old
+        elif isinstance(old, _core.Tensor) and not _core.is_symbolic(old) and isinstance(target, ast.Attribute):
+            old[...] = new  # a Parameter keeps its identity
+            new = old
+        self.assign(target, new, frame)
+        return rest
+
+    def do_Assert(self, node, rest, frame):
+        condition = self.evaluate(node.test, frame)
+        if symbolic(condition):
+            raise Unsupported("'assert' on a tensor is not supported in a compiled function")
+        assert condition, self.evaluate(node.msg, frame) if node.msg else ""
+        return rest
+
+    def do_Raise(self, node, _rest, frame):
+        raise self.evaluate(node.exc, frame)
+
+    def do_Delete(self, node, rest, frame):
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                del frame.names[target.id]
+            elif isinstance(target, ast.Subscript):
+                del self.evaluate(target.value, frame)[self.evaluate(target.slice, frame)]
+            else:
+                raise Unsupported("'del' of this is not supported in a compiled function")
+        return rest
+
+    def do_Global(self, node, rest, frame):
+        frame.foreign.update(dict.fromkeys(node.names, "global"))
+        return rest
+
+    def do_Nonlocal(self, node, rest, frame):
+        frame.foreign.update(dict.fromkeys(node.names, "nonlocal"))
+        return rest
+
+    def do_Import(self, node, rest, frame):
+        for alias in node.names:
+            module = __import__(alias.name)
+            if alias.asname:
+                for part in alias.name.split(".")[1:]:
+                    module = getattr(module, part)
+            frame.store(alias.asname or alias.name.split(".")[0], module)
+        return rest
+
+    def do_ImportFrom(self, node, rest, frame):
+        module = __import__(node.module, frame.globals, {}, [alias.name for alias in node.names], node.level)
+        for alias in node.names:
+            frame.store(alias.asname or alias.name, getattr(module, alias.name))
+        return rest
+
+    def do_FunctionDef(self, node, rest, frame):
+        value = Closure(self, FunctionSource.nested(node, frame, self), frame)
+        for decorator in reversed(node.decorator_list):
+            value = self.call(self.evaluate(decorator, frame), (value,))
+        frame.store(node.name, value)
+        return rest
+
+    def do_With(self, node, rest, frame):
+        exits = []
+        for item in node.items:
+            manager = self.evaluate(item.context_expr, frame)
+            value = type(manager).__enter__(manager)
+            exits.append(_Exit(manager))
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, value, frame)
+        return _push(node.body, _push(list(reversed(exits)), rest))
+
+    def do__Exit(self, statement, rest, _frame):
+        type(statement.manager).__exit__(statement.manager, None, None, None)
+        return rest
+
+    # --- control flow ---
+
+    def do_If(self, node, rest, frame):
+        condition = self.evaluate(node.test, frame)
+        if not symbolic(condition):
+            return _push(node.body if condition else node.orelse, rest)
+        if _leaves(node.body) or _leaves(node.orelse):
+            branches = [(body, rest) for body in (node.body, node.orelse)]
+        else:
+            branches = [(body, None) for body in (node.body, node.orelse)]
+
+        def runner(body, after):
+            def run():
+                inner = frame.copy()
+                result = self.run(_push(body, after), inner)
+                return inner.names, result
+
+            return run
+
+        leaves = _leaves(node.body) or _leaves(node.orelse)
+        then, orelse = (runner(body, after) for body, after in branches)
+        names, result = merge(condition, then, orelse, frame.names, Undefined, _Return if leaves else None)
+        if result is not None:
+            return result
+        frame.names.update(names)
+        return None if leaves else rest
+
+    def do_For(self, node, rest, frame):
+        iterable = self.evaluate(node.iter, frame)
+        if isinstance(iterable, _core.Tensor):
+            iterable = [iterable[i] for i in range(iterable.shape[0])]
+        return (_Next(node, list(iterable), 0), rest)
+
+    def do__Next(self, turn, rest, frame):
+        if turn.at == len(turn.items):
+            return _push(turn.node.orelse, rest)
+        self.assign(turn.node.target, turn.items[turn.at], frame)
+        return _push(turn.node.body, (_Next(turn.node, turn.items, turn.at + 1), rest))
+
+    def do_While(self, node, rest, frame):
+        condition = self.evaluate(node.test, frame)
+        if symbolic(condition):
+            return self.tensor_while(node, rest, frame)
+        if not condition:
+            return _push(node.orelse, rest)
+        return _push(node.body, (_Again(node), rest))
+
+    def do__Again(self, turn, rest, frame):
+        return self.do_While(turn.node, rest, frame)
+
+    def tensor_while(self, node, rest, frame):
+        if _leaves(node.body):
+            raise Unsupported(
+                "'break', 'continue' and 'return' within a 'while' on a tensor are not supported in a compiled function; put "
+                "the condition into that of the loop"
+            )
+        assigned = {
+            n.id for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+
+        def turn(names, part):
+            inner = frame.copy()
+            inner.names.update(names)
+            if part == "condition":
+                return self.evaluate(node.test, inner)
+            self.run(_push(node.body, None), inner)
+            return inner.names
+
+        frame.names.update(run_while(turn, {name: frame.names[name] for name in assigned if name in frame.names}))
+        for name in assigned - frame.names.keys():
+            frame.names[name] = Undefined(name)
+        return _push(node.orelse, rest)
+
+    def _leave_loop(self, pending):
+        """Drops what is pending up to the next turn of the innermost loop; (turn, rest)."""
+        while pending is not None:
+            item, pending = pending
+            if isinstance(item, _Exit):
+                self.do__Exit(item, None, None)
+            if isinstance(item, (_Next, _Again)):
+                return item, pending
+        raise Unsupported("'break' or 'continue' outside of a loop")
+
+    def do_Break(self, _node, rest, _frame):
+        return self._leave_loop(rest)[1]
+
+    def do_Continue(self, _node, rest, _frame):
+        return self._leave_loop(rest)
+
+    # --- targets ---
+
+    def assign(self, target, value, frame):
+        if isinstance(target, ast.Name):
+            frame.store(target.id, value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self.unpack(target.elts, value, frame)
+        elif isinstance(target, ast.Attribute):
+            owner = self.evaluate(target.value, frame)
+            old = owner.__dict__.get(target.attr) if hasattr(owner, "__dict__") else None
+            if isinstance(old, _core.Tensor) and isinstance(value, _core.Tensor) and not _core.is_symbolic(old):
+                if old is not value:
+                    old[...] = value  # the new value of a Parameter or buffer
+            else:
+                raise Unsupported(
+                    f"assigning to the attribute '{target.attr}' is not supported in a compiled function, unless it is a "
+                    "Parameter"
+                )
+        elif isinstance(target, ast.Subscript):
+            container = self.evaluate(target.value, frame)
+            key = self.evaluate(target.slice, frame)
+            container[key] = value
+        elif isinstance(target, ast.Starred):
+            self.assign(target.value, list(value), frame)
+        else:
+            raise Unsupported("assigning to this is not supported in a compiled function")
+
+    def unpack(self, targets, value, frame):
+        if isinstance(value, _core.Tensor):
+            value = [value[i] for i in range(value.shape[0])]
+        values = list(value)
+        star = next((i for i, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
+        if star is not None:
+            after = len(targets) - star - 1
+            values[star : len(values) - after] = [values[star : len(values) - after]]
+        if len(values) != len(targets):
+            raise ValueError(f"cannot unpack {len(values)} values into {len(targets)} names")
+        for target, item in zip(targets, values):
+            self.assign(target, item, frame)
+
+    # --- expressions ---
+
+    def evaluate(self, node, frame):
+        return getattr(self, "get_" + type(node).__name__, self.refuse_expression)(node, frame)
+
+    def refuse_expression(self, node, _frame):
+        raise Unsupported(f"'{type(node).__name__}' is not supported in a compiled function")
+
+    def get_Constant(self, node, _frame):
+        return node.value
+
+    def get_Name(self, node, frame):
+        return frame.load(node.id)
+
+    def get_Attribute(self, node, frame):
+        return getattr(self.evaluate(node.value, frame), node.attr)
+
+    def get_Subscript(self, node, frame):
+        return self.evaluate(node.value, frame)[self.evaluate(node.slice, frame)]
+
+    def get_Slice(self, node, frame):
+        return slice(
+            *(None if part is None else self.evaluate(part, frame) for part in (node.lower, node.upper, node.step))
+        )
+
+    def get_BinOp(self, node, frame):
+        return _BINARY[type(node.op)](self.evaluate(node.left, frame), self.evaluate(node.right, frame))
+
+    def get_UnaryOp(self, node, frame):
+        value = self.evaluate(node.operand, frame)
+        if isinstance(node.op, ast.Not):
+            return value.logical_not() if symbolic(value) else not value
+        return _UNARY[type(node.op)](value)
+
+    def get_BoolOp(self, node, frame):
+        is_and = isinstance(node.op, ast.And)
+        value = self.evaluate(node.values[0], frame)
+        for part in node.values[1:]:
+            if symbolic(value):
+                other = self.evaluate(part, frame)
+                value = value.logical_and(other) if is_and else value.logical_or(other)
+            elif bool(value) is is_and:
+                value = self.evaluate(part, frame)
+            else:
+                return value
+        return value
+
+    def get_Compare(self, node, frame):
+        left, result = self.evaluate(node.left, frame), True
+        for kind, right_node in zip(node.ops, node.comparators):
+            right = self.evaluate(right_node, frame)
+            value = _COMPARE[type(kind)](left, right)
+            if result is True:
+                result = value
+            elif symbolic(result) or symbolic(value):
+                result = result.logical_and(value) if symbolic(result) else value.logical_and(result)
+            else:
+                result = result and value
+            if result is False:
+                return False
+            left = right
+        return result
+
+    def get_IfExp(self, node, frame):
+        condition = self.evaluate(node.test, frame)
+        if not symbolic(condition):
+            return self.evaluate(node.body if condition else node.orelse, frame)
+
+        def runner(part):
+            return lambda: (frame.names, _Return(self.evaluate(part, frame)))
+
+        return merge(condition, runner(node.body), runner(node.orelse), frame.names, Undefined, _Return)[1].value
+
+    def get_Call(self, node, frame):
+        fn = self.evaluate(node.func, frame)
+        args = self.items(node.args, frame)
+        kwargs = {}
+        for keyword in node.keywords:
+            value = self.evaluate(keyword.value, frame)
+            kwargs.update(value if keyword.arg is None else {keyword.arg: value})
+        if fn is super and not args:
+            return super(frame.load("__class__"), frame.load(next(iter(frame.names))))
+        with annotated(frame.source, node):
+            return self.call(fn, args, kwargs)
+
+    def items(self, nodes, frame):
+        out = []
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                out.extend(self.evaluate(node.value, frame))
+            else:
+                out.append(self.evaluate(node, frame))
+        return out
+
+    def get_Tuple(self, node, frame):
+        return tuple(self.items(node.elts, frame))
+
+    def get_List(self, node, frame):
+        return self.items(node.elts, frame)
+
+    def get_Set(self, node, frame):
+        return set(self.items(node.elts, frame))
+
+    def get_Dict(self, node, frame):
+        out = {}
+        for key, value in zip(node.keys, node.values):
+            if key is None:
+                out.update(self.evaluate(value, frame))
+            else:
+                out[self.evaluate(key, frame)] = self.evaluate(value, frame)
+        return out
+
+    def get_Lambda(self, node, frame):
+        return Closure(self, FunctionSource.nested(node, frame, self), frame)
+
+    def get_NamedExpr(self, node, frame):
+        value = self.evaluate(node.value, frame)
+        self.assign(node.target, value, frame)
+        return value
+
+    def get_JoinedStr(self, node, frame):
+        return "".join(self.evaluate(part, frame) for part in node.values)
+
+    def get_FormattedValue(self, node, frame):
+        value = self.evaluate(node.value, frame)
+        if symbolic(value):
+            value = f"Tensor(shape={list(value.shape)}, dtype={value.dtype})"
+        convert = {115: str, 114: repr, 97: ascii}.get(node.conversion, lambda v: v)
+        return format(convert(value), "" if node.format_spec is None else self.evaluate(node.format_spec, frame))
+
+    def _comprehend(self, generators, frame, add):
+        inner = Frame(frame.source, frame)
+        inner.globals = frame.globals
+
+        def level(at):
+            if at == len(generators):
+                return add(inner)
+            generator = generators[at]
+            iterable = self.evaluate(generator.iter, frame if at == 0 else inner)
+            if isinstance(iterable, _core.Tensor):
+                iterable = [iterable[i] for i in range(iterable.shape[0])]
+            for item in iterable:
+                self.assign(generator.target, item, inner)
+                keep = [self.evaluate(test, inner) for test in generator.ifs]
+                if any(symbolic(k) for k in keep):
+                    raise Unsupported("a condition on a tensor within a comprehension is not supported")
+                if all(keep):
+                    level(at + 1)
+
+        level(0)
+
+    def get_ListComp(self, node, frame):
+        out = []
+        self._comprehend(node.generators, frame, lambda inner: out.append(self.evaluate(node.elt, inner)))
+        return out
+
+    get_GeneratorExp = get_ListComp
+
+    def get_SetComp(self, node, frame):
+        return set(self.get_ListComp(node, frame))
+
+    def get_DictComp(self, node, frame):
+        out = {}
+
+        def add(inner):
+            out[self.evaluate(node.key, inner)] = self.evaluate(node.value, inner)
+
+        self._comprehend(node.generators, frame, add)
+        return out

@@ -1,0 +1,153 @@
+"""Source code of functions as syntax trees, and errors that show the user's line."""
+
+import ast
+import contextlib
+import inspect
+import linecache
+import os
+import textwrap
+
+from morel import _core
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class Unsupported(NotImplementedError):
+    """Syntax or an operation that a compiled function cannot contain."""
+
+
+class FunctionSource:
+    """A function as the interpreter runs it: its syntax tree, where it comes from, its defaults and closure."""
+
+    _cache = {}  # code object -> (node, file, first line)
+
+    def __init__(self, node, name, file, globals, closure, defaults, keyword_defaults):
+        self.node, self.name, self.file = node, name, file
+        self.globals, self.closure = globals, closure
+        self.defaults, self.keyword_defaults = defaults, keyword_defaults
+        self._signature = None
+
+    @classmethod
+    def of(cls, function):
+        """The source of a Python function; None for what is called as it is: functions of Morel and installed packages'
+        functions without source, generators."""
+        code = function.__code__
+        inside = code.co_filename.startswith(_PACKAGE)
+        if inside and function.__name__ != "construct":
+            return None
+        if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            return None
+        if code not in cls._cache:
+            cls._cache[code] = _parse(function)
+        found = cls._cache[code]
+        if found is None:
+            return None
+        closure = dict(zip(code.co_freevars, function.__closure__ or ()))
+        return cls(
+            found,
+            function.__qualname__,
+            code.co_filename,
+            function.__globals__,
+            closure,
+            function.__defaults__ or (),
+            function.__kwdefaults__ or {},
+        )
+
+    @classmethod
+    def nested(cls, node, frame, interpreter):
+        """A function or lambda defined within interpreted code."""
+        defaults = tuple(interpreter.evaluate(default, frame) for default in node.args.defaults)
+        keyword_defaults = {
+            arg.arg: interpreter.evaluate(default, frame)
+            for arg, default in zip(node.args.kwonlyargs, node.args.kw_defaults)
+            if default is not None
+        }
+        name = getattr(node, "name", "<lambda>")
+        source = frame.source
+        return cls(node, name, source.file, source.globals, source.closure, defaults, keyword_defaults)
+
+    def bind(self, args, kwargs):
+        """Arguments of a call by the names of the parameters, as Python binds them."""
+        spec = self.node.args
+        positional = [arg.arg for arg in (*spec.posonlyargs, *spec.args)]
+        out = dict(zip(positional, args))
+        kwargs = dict(kwargs)
+        if spec.vararg is not None:
+            out[spec.vararg.arg] = tuple(args[len(positional) :])
+        elif len(args) > len(positional):
+            raise TypeError(f"{self.name}() takes {len(positional)} positional arguments but {len(args)} were given")
+        names = {arg.arg for arg in (*spec.args, *spec.kwonlyargs)}
+        for name in list(kwargs):
+            if name in names:
+                if name in out:
+                    raise TypeError(f"{self.name}() got multiple values for argument '{name}'")
+                out[name] = kwargs.pop(name)
+        if spec.kwarg is not None:
+            out[spec.kwarg.arg] = kwargs
+        elif kwargs:
+            raise TypeError(f"{self.name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
+        for name, default in zip(positional[len(positional) - len(self.defaults) :], self.defaults):
+            out.setdefault(name, default)
+        for name, default in self.keyword_defaults.items():
+            out.setdefault(name, default)
+        for name in (*positional, *(arg.arg for arg in spec.kwonlyargs)):
+            if name not in out:
+                raise TypeError(f"{self.name}() missing the argument '{name}'")
+        return out
+
+
+_trees = {}  # (file, number of lines) -> nodes of its functions and lambdas
+
+
+def _functions_of(file):
+    lines = linecache.getlines(file)
+    key = (file, len(lines), hash(tuple(lines)))
+    if key not in _trees:
+        try:
+            tree = ast.parse("".join(lines))
+        except SyntaxError:
+            return []
+        _trees[key] = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
+    return _trees[key]
+
+
+def _parse(function):
+    """The syntax tree of a function; None where there is no source."""
+    code = function.__code__
+    found = [node for node in _functions_of(code.co_filename) if _is_of(node, code)]
+    return found[0] if found else None
+
+
+def _is_of(node, code):
+    if isinstance(node, ast.FunctionDef):
+        first = min((decorator.lineno for decorator in node.decorator_list), default=node.lineno)
+        return node.name == code.co_name and code.co_firstlineno in (first, node.lineno)
+    if code.co_name != "<lambda>" or not node.lineno <= code.co_firstlineno <= node.end_lineno:
+        return False
+    # Several lambdas may be on one line: the one that covers the places of the code.
+    begin, end = (node.body.lineno, node.body.col_offset), (node.body.end_lineno, node.body.end_col_offset)
+    places = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column is not None]
+    # The first instruction of a code object has the place of the definition's line, column 0.
+    places = [place for place in places if place[1] > 0] or places
+    return all(begin <= place < end for place in places)
+
+
+@contextlib.contextmanager
+def annotated(source, node):
+    """Adds the user's line with a caret to errors raised within, and gives nodes made within their place."""
+    line = None if source.file.startswith(_PACKAGE) else getattr(node, "lineno", None)
+    if line is not None:
+        _core.graph_place(f"{os.path.basename(source.file)}:{line}")
+    try:
+        yield
+    except Exception as error:
+        if line is not None and not getattr(error, "_has_place", False):
+            error._has_place = True
+            text = linecache.getline(source.file, line).rstrip("\n")
+            caret = " " * getattr(node, "col_offset", 0) + "^"
+            if textwrap.dedent(text) != text and len(text) - len(text.lstrip()) > getattr(node, "col_offset", 0):
+                caret = " " * (len(text) - len(text.lstrip())) + "^"
+            note = f"\nin a compiled function, {source.file}:{line}, in {source.name}\n{text}\n{caret}"
+            first = error.args[0] if error.args else ""
+            error.args = (f"{first}{note}", *error.args[1:])
+        raise

@@ -1,0 +1,164 @@
+"""Control flow on tensors: the two branches of an ``if``, the turns of a ``while``, as graphs of their own."""
+
+from morel import _core
+from morel.compiler.source import Unsupported
+from morel.compiler.tree import flatten, unflatten
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def symbolic(value):
+    """Whether a value is a tensor, which is not known while a graph is built."""
+    return isinstance(value, _core.Tensor)
+
+
+def _as_tensor(value):
+    if isinstance(value, _core.Tensor):
+        return value
+    if isinstance(value, _NUMBERS):
+        import morel
+
+        dtype = {bool: morel.bool_, int: morel.int64, float: morel.float32, complex: morel.complex64}[type(value)]
+        return morel.ops.full((), value, dtype=dtype)
+    raise Unsupported(
+        f"a value of type {type(value).__name__} depends on a condition that is a tensor; only tensors and numbers can"
+    )
+
+
+def _same(a, b):
+    if a is b:
+        return True
+    if isinstance(a, _core.Tensor) or isinstance(b, _core.Tensor):
+        return False
+    try:
+        return type(a) is type(b) and bool(a == b)
+    except Exception:
+        return False
+
+
+class _Branch:
+    """One side of an ``if``: its graph, whose results are all tensors that it leaves behind."""
+
+    def __init__(self, name, run, before):
+        _core.graph_begin(name)
+        try:
+            names, self.result = run()
+            kept = [self.result.value] if self.result is not None else _changed(names, before)
+            tensors = [leaf for leaf in flatten(kept)[0] if isinstance(leaf, _core.Tensor)]
+            self.index = {id(tensor): i for i, tensor in enumerate(tensors)}
+            self.tensors = tensors  # keeps the ids valid
+            self.graph = _core.graph_end(tensors)
+        except BaseException:
+            _core.graph_abort()
+            raise
+        self.names = names
+
+    def pick(self, leaf):
+        """A leaf as a result of the graph: the place of a tensor made inside, a tensor of outside, or a number."""
+        return self.index.get(id(leaf), leaf) if isinstance(leaf, _core.Tensor) else (leaf,)
+
+
+def _changed(names, before):
+    return [value for key, value in names.items() if key not in before or value is not before[key]]
+
+
+def _common_dtype(a, b):
+    for leaf in (a, b):
+        if not isinstance(leaf, (_core.Tensor, *_NUMBERS)):
+            raise Unsupported(
+                f"a value of type {type(leaf).__name__} depends on a condition that is a tensor; only tensors and numbers can"
+            )
+    tensors = [leaf for leaf in (a, b) if isinstance(leaf, _core.Tensor)]
+    if len(tensors) == 2 and tuple(a.shape) != tuple(b.shape):
+        raise TypeError(
+            f"the branches of an 'if' on a tensor give different shapes: {tuple(a.shape)} and {tuple(b.shape)}"
+        )
+    return _core.common_dtype([a, b])
+
+
+def merge(condition, then, orelse, before, undefined, returned):
+    """Runs both branches, each as a graph, and gives (names that they change, what they return).
+
+    ``then()`` and ``orelse()`` give (names afterwards, return value or None). Names and return values that differ become
+    results of the graph's ``if``.
+    """
+    if condition.size != 1:
+        raise ValueError(f"a condition must be a tensor of one element, but its shape is {tuple(condition.shape)}")
+    a, b = _Branch("then", then, before), _Branch("orelse", orelse, before)
+    if (a.result is None) != (b.result is None):
+        a.result, b.result = a.result or returned(None), b.result or returned(None)
+    keys, constants = [], {}
+    if a.result is None:
+        for key in {**a.names, **b.names}:
+            x, y = (names.get(key, undefined(key)) for names in (a.names, b.names))
+            if isinstance(x, undefined) or isinstance(y, undefined):
+                constants[key] = undefined(key)
+            elif _same(x, y):
+                constants[key] = x
+            else:
+                keys.append(key)
+    leaves, trees = zip(
+        *(
+            flatten(side.result.value if side.result is not None else [side.names[key] for key in keys])
+            for side in (a, b)
+        )
+    )
+    if trees[0] != trees[1]:
+        raise Unsupported("the branches of an 'if' on a tensor give values of different structure")
+    pairs = list(zip(*leaves))
+    fixed = [_same(x, y) and not isinstance(x, _core.Tensor) for x, y in pairs]
+    dtypes = [_common_dtype(x, y) for (x, y), same in zip(pairs, fixed) if not same]
+    for side, own in zip((a, b), leaves):
+        picks = [side.pick(leaf) for leaf, same in zip(own, fixed) if not same]
+        _core.graph_choose(side.graph, picks, dtypes)
+    results = iter(_core.graph_if(condition, a.graph, b.graph) if dtypes else ())
+    value = unflatten(trees[0], [x if same else next(results) for (x, _), same in zip(pairs, fixed)])
+    if a.result is not None:
+        return {}, returned(value)
+    return {**constants, **dict(zip(keys, value))}, None
+
+
+def run_while(turn, before):
+    """A ``while`` whose condition is a tensor. ``before``: the names that the body assigns, with their values at the start.
+
+    ``turn(names, "condition")`` gives the condition, ``turn(names, "body")`` the names after one turn.
+    """
+    leaves, tree = flatten([before[name] for name in before])
+    state = [_as_tensor(leaf) for leaf in leaves]
+    for _ in range(4):  # until the dtypes of the state settle
+        graphs, results = [], None
+        for part in ("condition", "body"):
+            _core.graph_begin(part)
+            try:
+                inner = [_core.graph_parameter(tensor) for tensor in state]
+                names = dict(zip(before, unflatten(tree, inner)))
+                if part == "condition":
+                    results = [_as_tensor(turn(names, part))]
+                else:
+                    after = turn(names, part)
+                    new, new_tree = flatten([after[name] for name in before])
+                    if new_tree != tree:
+                        raise Unsupported("the body of a 'while' on a tensor changes the structure of a value")
+                    results = [_as_tensor(leaf) for leaf in new]
+                    for name, old, value in zip(_names_of(before), state, results):
+                        if tuple(old.shape) != tuple(value.shape):
+                            raise TypeError(
+                                f"the body of a 'while' on a tensor changes the shape of '{name}' from {tuple(old.shape)} to "
+                                f"{tuple(value.shape)}"
+                            )
+                wanted = [value.dtype for value in results]
+                graphs.append(_core.graph_end(results))
+            except BaseException:
+                _core.graph_abort()
+                raise
+        if all(old.dtype == dtype for old, dtype in zip(state, wanted)):
+            outs = _core.graph_while(graphs[0], graphs[1], state)
+            return dict(zip(before, unflatten(tree, outs)))
+        state = [old.astype(dtype) for old, dtype in zip(state, wanted)]
+    raise TypeError("the dtypes of the values that a 'while' on a tensor changes do not settle")
+
+
+def _names_of(before):
+    for name, value in before.items():
+        for _ in flatten([value])[0]:
+            yield name

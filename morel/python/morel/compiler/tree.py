@@ -1,0 +1,34 @@
+"""Nested tuples, lists and dicts as a list of leaves and a structure."""
+
+
+def flatten(value):
+    """(leaves, structure). Structures compare equal where the same leaves fit."""
+    leaves = []
+
+    def visit(item):
+        if isinstance(item, tuple) and hasattr(item, "_fields"):
+            return (type(item), tuple(visit(part) for part in item))
+        if isinstance(item, (tuple, list)):
+            return (type(item), tuple(visit(part) for part in item))
+        if isinstance(item, dict):
+            return (dict, tuple(item), tuple(visit(part) for part in item.values()))
+        leaves.append(item)
+        return None
+
+    structure = visit(value)
+    return leaves, structure
+
+
+def unflatten(structure, leaves):
+    """The inverse of :func:`flatten`."""
+    remaining = iter(leaves)
+
+    def build(part):
+        if part is None:
+            return next(remaining)
+        if part[0] is dict:
+            return dict(zip(part[1], [build(item) for item in part[2]]))
+        items = [build(item) for item in part[1]]
+        return part[0](*items) if hasattr(part[0], "_fields") else part[0](items)
+
+    return build(structure)

@@ -1,0 +1,48 @@
+// While a GraphScope is open on a thread, operators called there are not run but become nodes of its graph. Tensors are
+// then symbolic: handles with shape and dtype of a node's output; in-place operators replace what a handle stands for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "morel/transform/graph_builder.h"
+
+namespace morel {
+
+class GraphScope {
+ public:
+  explicit GraphScope(std::string name);
+  ~GraphScope();
+  GraphScope(const GraphScope&) = delete;
+  GraphScope& operator=(const GraphScope&) = delete;
+  static GraphScope* current();  // null when none is open on this thread
+
+  GraphBuilder& builder() { return builder_; }
+  Tensor add_parameter(const Type& type);
+  // The node that stands for a tensor here. One of an enclosing scope becomes a further parameter; its value there is
+  // in imports().
+  Value value_of(const Tensor& tensor);
+  Tensor tensor_of(Value value) const;
+  // Makes `tensor` stand for another value of the same shape; views write through to their base.
+  void assign(const Tensor& tensor, Value value);
+  // Values of the enclosing scope, one for each parameter added by value_of.
+  const std::vector<Tensor>& imports() const { return imports_; }
+  // A parameter for an import that another graph with the same operands has.
+  void import(const Tensor& tensor) { value_of(tensor); }
+
+  // The calls that runtime/eager.h makes here instead.
+  Values call(const OpDef& op, std::span<const Value> given);
+  Tensor call_in_place(const OpDef& op, std::span<const Value> given);
+
+ private:
+  Value map(const Value& value);
+  Tensor view_of(const OpDef& op, std::span<const Value> given, Value value) const;
+
+  GraphScope* outer_;
+  int grad_depth_;
+  GraphBuilder builder_;
+  std::vector<Tensor> imports_;
+  std::unordered_map<const Node*, std::unordered_map<uint32_t, Value>> imported_;
+};
+
+}  // namespace morel

@@ -1,0 +1,150 @@
+#include "morel/transform/simplify.h"
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "morel/ops/opdef.h"
+
+namespace morel {
+namespace {
+
+bool has_effect(const Node& node) { return node.op->has(kInPlace) || node.op->has(kEffect); }
+bool is_repeatable(const Node& node) { return !has_effect(node) && !node.op->has(kRandom); }
+
+using Replacements = std::unordered_map<const Node*, Values>;
+
+Value replaced(const Value& value, const Replacements& replacements) {
+  return map_inputs(value, [&](const Value& reference) {
+    const auto found = replacements.find(node_of(reference));
+    return found == replacements.end() ? reference : found->second[reference.output()];
+  });
+}
+
+// Walks the nodes in order. `decide(node)` gives what stands for its outputs, or nothing to keep it; arguments are
+// rewritten on the way.
+template <class F>
+bool rewrite(Graph& graph, F&& decide) {
+  Replacements replacements;
+  std::vector<Ref<Node>> kept;
+  for (Ref<Node>& node : graph.nodes) {
+    for (Value& arg : node->args) arg = replaced(arg, replacements);
+    if (Values stands = decide(*node); !stands.empty()) {
+      replacements.emplace(node.get(), std::move(stands));
+    } else {
+      kept.push_back(node);
+    }
+  }
+  for (Value& result : graph.results) result = replaced(result, replacements);
+  if (replacements.empty()) return false;
+  graph.nodes.swap(kept);
+  return true;
+}
+
+// The call as text; equal for calls that compute the same. Tensors and nodes by address.
+void append_key(const Value& value, std::string& key) {
+  const auto append = [&](const void* data, size_t size) { key.append(static_cast<const char*>(data), size); };
+  const auto tag = value.tag();
+  append(&tag, sizeof tag);
+  switch (tag) {
+    case Value::Tag::Node: {
+      const RefCounted* node = value.node();
+      const uint32_t output = value.output();
+      append(&node, sizeof node);
+      append(&output, sizeof output);
+      break;
+    }
+    case Value::Tag::Float: {
+      const double number = value.number();
+      append(&number, sizeof number);
+      break;
+    }
+    case Value::Tag::Complex: {
+      const std::complex<double> number = value.complex();
+      append(&number, sizeof number);
+      break;
+    }
+    case Value::Tag::Floats: {
+      const size_t count = value.floats().size();
+      append(&count, sizeof count);
+      append(value.floats().data(), count * sizeof(double));
+      break;
+    }
+    case Value::Tag::Graph: {
+      const RefCounted* graph = value.graph();
+      append(&graph, sizeof graph);
+      break;
+    }
+    case Value::Tag::List: {
+      const size_t count = value.list().size();
+      append(&count, sizeof count);
+      for (const Value& item : value.list()) append_key(item, key);
+      break;
+    }
+    default: key += to_string(value) + '\0';
+  }
+}
+
+std::string key_of(const Node& node) {
+  std::string key(reinterpret_cast<const char*>(&node.op), sizeof node.op);
+  for (const Value& arg : node.args) append_key(arg, key);
+  return key;
+}
+
+}  // namespace
+
+bool remove_dead_nodes(Graph& graph) {
+  std::unordered_set<const Node*> live;
+  const auto mark = [&](const Value& value) { live.insert(node_of(value)); };
+  for (const Value& result : graph.results) for_each_input(result, mark);
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    const Node& node = *graph.nodes[i];
+    if (has_effect(node)) live.insert(&node);
+    if (live.contains(&node)) for_each_input(node, mark);
+  }
+  const auto dead = [&](const Ref<Node>& node) { return !live.contains(node.get()); };
+  // From the last to the first: a node's users are gone before itself.
+  std::vector<Ref<Node>> kept;
+  bool changed = false;
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    if (!dead(graph.nodes[i])) continue;
+    graph.nodes[i]->args.clear();
+    changed = true;
+  }
+  for (Ref<Node>& node : graph.nodes)
+    if (!dead(node)) kept.push_back(std::move(node));
+  graph.nodes.swap(kept);
+  return std::erase_if(graph.captures, dead) != 0 || changed;
+}
+
+bool share_equal_nodes(Graph& graph) {
+  std::unordered_map<std::string, Ref<Node>> seen;
+  std::unordered_set<const Node*> overwritten;
+  for (const Ref<Node>& node : graph.nodes)
+    if (node->op->has(kInPlace)) overwritten.insert(node_of(node->args[0]));
+  return rewrite(graph, [&](Node& node) {
+    Values stands;
+    if (has_effect(node)) seen.clear();  // what was read before may be another value now
+    if (!is_repeatable(node) || overwritten.contains(&node)) return stands;
+    const auto [found, fresh] = seen.try_emplace(key_of(node), Ref<Node>(&node));
+    if (fresh) return stands;
+    for (uint32_t i = 0; i < node.types.size(); ++i) stands.push_back(found->second->output(i));
+    return stands;
+  });
+}
+
+bool remove_identities(Graph& graph) {
+  return rewrite(graph, [&](Node& node) {
+    Values stands;
+    if (!node.op->has(kConversion) || !node_of(node.args[0])) return stands;
+    if (node.types[0] == type_of(node.args[0])) stands.push_back(node.args[0]);
+    return stands;
+  });
+}
+
+void simplify(Graph& graph) {
+  while (remove_identities(graph) | share_equal_nodes(graph) | remove_dead_nodes(graph)) {
+  }
+}
+
+}  // namespace morel

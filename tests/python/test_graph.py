@@ -1,0 +1,441 @@
+"""Graph mode as a language: what jit compiles gives what Python gives; what it cannot compile says where and why."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import morel as ms
+from morel import Parameter, Tensor, nn, ops
+
+
+def tensor(*values):
+    return Tensor(np.array(values, np.float32))
+
+
+def check(function, *args):
+    """jit gives what the function itself gives."""
+    wanted, actual = function(*args), ms.jit(function)(*args)
+
+    def compare(a, b):
+        if isinstance(b, (tuple, list)):
+            assert type(a) is type(b) and len(a) == len(b)
+            for x, y in zip(a, b):
+                compare(x, y)
+        elif isinstance(b, dict):
+            assert list(a) == list(b)
+            for key in b:
+                compare(a[key], b[key])
+        elif isinstance(b, Tensor):
+            np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-6)
+        elif isinstance(a, Tensor):  # a number that depends on a tensor
+            assert float(a.asnumpy()) == float(b)
+        else:
+            assert a == b
+
+    compare(actual, wanted)
+
+
+# --- functions of one vector that a graph must be able to hold ---
+
+
+def arithmetic(x):
+    y = -x + 2 * x**2 - x / 3
+    y += 1
+    return y @ x, y % 2, y > 1, (x < 0) & (y > 0)
+
+
+def containers(x):
+    pair = (x, x + 1)
+    first, *rest = [*pair, x * 2]
+    named = {"a": first, "b": rest[1], "n": len(rest)}
+    named["c"] = named["a"][1:]
+    return named, [value.shape for value in pair], f"{len(pair)} of {x.shape}"
+
+
+def comprehensions(x):
+    parts = [x[i] * i for i in range(3) if i != 1]
+    table = {str(i): part for i, part in enumerate(parts)}
+    return sum(value for value in table.values()), {k for k in (1, 2)} == {1, 2}
+
+
+def nested_functions(x):
+    scale = 3
+
+    def inner(y, *more, power=2, **options):
+        nonlocal scale
+        scale = scale + 1
+        return (y * scale) ** power + sum(more) + options.get("extra", 0)
+
+    double = lambda v: inner(v, 1, 2, extra=x)  # noqa: E731
+    return (lambda f, v: f(v))(double, x), scale
+
+
+def loops(x):
+    total = x * 0
+    for i, (a, b) in enumerate(zip(range(4), "abcd")):
+        if b == "b":
+            continue
+        if i == 3:
+            break
+        total = total + a * x
+    else:
+        total = total * 100
+    n = 0
+    while n < 3:
+        n += 1
+        total = total + n
+    return total
+
+
+def rows(x):
+    out = []
+    for value in x:
+        out.append(value * 2)
+    a, b, c = x
+    return ops.stack(out), a + b + c
+
+
+def branch(x):
+    if x.sum() > 0:
+        y, z = x * 2, 1
+    else:
+        y, z = x - 1, 2.5
+    return y, z
+
+
+def nested_branches(x):
+    y = x
+    if x[0] > 0:
+        if x[1] > 0:
+            y = y + 1
+        else:
+            y = y * 5
+    elif not x[2] > 0:
+        y = y - 3
+    return y
+
+
+def early_return(x):
+    if x.sum() > 10:
+        return x
+    y = x + 1
+    if y[0] > 0 and y[1] < 5:
+        return y * 2
+    for i in range(3):
+        if x[0] > i:
+            return y * i
+        y = y + 1
+    return y
+
+
+def early_break(x):
+    total = x * 0
+    for _ in range(4):
+        total = total + x
+        if total.sum() > 3:
+            break
+        if x[0] < 0:
+            continue
+        total = total + 1
+    return total
+
+
+def conditional_expression(x):
+    return (x if x[0] > 0 else -x) + (1 if x[1] > 0 else 2)
+
+
+def tensor_loop(x):
+    i, total = 0, x * 0.0
+    while total.sum() < 20 and i < 50:
+        if x[0] > 0:
+            total = total + x * x
+        else:
+            total = total + 1
+        i += 1
+    return total, i
+
+
+def in_place(x):
+    y = x * 1
+    y[0] = 5
+    y[1:] += 1
+    z = y[1:]
+    z.mul_(2.0)
+    return y, z
+
+
+def chained_comparison(x):
+    return -1 < x.sum() < 3, 1 < 2 < 3, x is x
+
+
+def gradients(x):
+    def f(v):
+        return (ops.sin(v) * x).sum()
+
+    return ms.grad(f)(x), ms.value_and_grad(f)(x), ms.grad(lambda v: ms.grad(f)(v).sum())(x)
+
+
+def third_order(x):
+    return ms.grad(ms.grad(ms.grad(lambda v: (v**4).sum() * v[0])))(x)
+
+
+CASES = [value for value in list(globals().values()) if callable(value) and getattr(value, "__code__", None)]
+CASES = [f for f in CASES if f.__code__.co_varnames[:1] == ("x",) and f.__code__.co_argcount == 1]
+
+
+@pytest.mark.parametrize("values", [(1.0, 2.0, 3.0), (-1.0, -2.0, 0.5), (0.25, -0.5, -4.0)], ids=str)
+@pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
+def test_language(function, values):
+    check(function, tensor(*values))
+
+
+def test_arguments():
+    @ms.jit
+    def f(a, b=2, *rest, scale=1.0, **named):
+        return a * b * scale + sum(rest) + named.get("extra", 0)
+
+    x = tensor(1, 2)
+    np.testing.assert_allclose(f(x).asnumpy(), [2, 4])
+    np.testing.assert_allclose(f(x, 3, x, x, scale=2.0, extra=1).asnumpy(), [9, 17])
+    with pytest.raises(TypeError, match="missing the argument 'a'"):
+        f()
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        ms.jit(lambda v: v)(x, other=1)
+
+
+def test_one_graph_for_each_kind_of_arguments():
+    f = ms.jit(lambda x, n: x * n)
+    for n, x in ((2, tensor(1, 2)), (2, tensor(3, 4)), (3, tensor(1, 2)), (2, tensor(1, 2, 3)), (2, tensor(1, 2))):
+        np.testing.assert_allclose(f(x, n).asnumpy(), x.asnumpy() * n)
+    assert f.__compiled__.compiled == 3
+
+
+def test_partial_and_bound_methods():
+    class Scaler:
+        def __init__(self, factor):
+            self.factor = factor
+
+        @ms.jit
+        def scale(self, x):
+            return x * self.factor
+
+        def plain(self, x):
+            return x + self.factor
+
+    x = tensor(1, 2)
+    np.testing.assert_allclose(Scaler(3).scale(x).asnumpy(), [3, 6])
+    np.testing.assert_allclose(Scaler(4).scale(x).asnumpy(), [4, 8])
+    np.testing.assert_allclose(ms.jit(Scaler(4).plain)(x).asnumpy(), [5, 6])
+    np.testing.assert_allclose(ms.jit(lambda v: functools.partial(Scaler(1).plain)(v))(x).asnumpy(), [2, 3])
+
+
+class Counter(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.count = Parameter(Tensor(0.0, ms.float32), name="count", requires_grad=False)
+        self.dense = nn.Dense(3, 2)
+
+    def construct(self, x):
+        self.count += 1
+        y = self.dense(x)
+        if self.count > 2:
+            y = y * 0
+        return y
+
+
+def test_parameters_change_in_the_order_of_the_source():
+    cell = Counter()
+    step = ms.jit(cell)
+    x = Tensor(np.ones((2, 3), np.float32))
+    results = [np.abs(step(x).asnumpy()).sum() for _ in range(3)]
+    assert float(cell.count.asnumpy()) == 3
+    assert results[0] == results[1] > 0 and results[2] == 0
+    cell.dense.bias.set_data(Tensor(np.array([7, 7], np.float32)))
+    cell.count.set_data(Tensor(0.0, ms.float32))
+    assert np.abs(step(x).asnumpy()).sum() > results[0]  # parameters are read at every call
+
+
+def test_training_flag():
+    cell = nn.Dropout(p=0.5)
+    run = ms.jit(lambda x: cell(x))
+    x = Tensor(np.ones((4, 64), np.float32))
+    cell.set_train(False)
+    first = run(x)
+    assert (first.asnumpy() == 1).all()
+
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.drop = nn.Dropout(p=0.5)
+
+        def construct(self, x):
+            return self.drop(x)
+
+    net = ms.jit(Net())
+    net.set_train(True)
+    a, b = net(x).asnumpy(), net(x).asnumpy()
+    assert (a == 0).any() and (a != b).any()  # new random numbers at every call
+    net.set_train(False)
+    assert (net(x).asnumpy() == 1).all()
+
+
+def test_random_numbers_are_those_of_pynative():
+    drop = nn.Dropout(p=0.3)
+    drop.set_train()
+    x = Tensor(np.ones((8, 16), np.float32))
+    gradient = ms.grad(lambda v: (drop(v) * v).sum())
+    ms.set_seed(5)
+    wanted = gradient(x).asnumpy()
+    ms.set_seed(5)
+    np.testing.assert_array_equal(ms.jit(lambda v: gradient(v))(x).asnumpy(), wanted)
+
+
+def test_custom_bprop():
+    class Double(nn.Cell):
+        def construct(self, x):
+            return x * 2
+
+        def bprop(self, x, out, dout):
+            return (dout * 10,)
+
+    cell = Double()
+    gradient = ms.jit(lambda x: ms.grad(lambda v: cell(v).sum())(x))(tensor(1, 2))
+    np.testing.assert_allclose(gradient.asnumpy(), [10, 10])
+
+
+def test_stop_gradient_and_aux():
+    def f(x):
+        return (x * ops.stop_gradient(x)).sum(), x + 1
+
+    def g(x):
+        return ms.value_and_grad(f, 0, None, has_aux=True)(x)
+
+    check(g, tensor(1, 2))
+
+
+OPTIMIZERS = {
+    "adam": lambda p: nn.Adam(p, 0.01, weight_decay=0.1),
+    "momentum": lambda p: nn.Momentum(p, 0.1, 0.9),
+    "sgd": lambda p: nn.SGD(p, 0.1),
+    "adamw": lambda p: nn.AdamWeightDecay(p, 0.01),
+    "rmsprop": lambda p: nn.RMSProp(p, 0.01),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training_step(name):
+    x = Tensor(np.random.default_rng(0).standard_normal((16, 5)).astype(np.float32))
+    y = Tensor(np.random.default_rng(1).integers(0, 3, 16).astype(np.int32))
+
+    def make():
+        ms.set_seed(3)
+        net = nn.SequentialCell(nn.Dense(5, 8), nn.Tanh(), nn.BatchNorm1d(8), nn.Dense(8, 3))
+        net.set_train()
+        loss, optimizer = nn.CrossEntropyLoss(), OPTIMIZERS[name](net.trainable_params())
+        gradients = ms.value_and_grad(lambda a, b: loss(net(a), b), None, optimizer.parameters)
+
+        def step(a, b):
+            value, found = gradients(a, b)
+            optimizer(found)
+            return value
+
+        return net, step
+
+    (plain, eager), (compiled, step) = make(), make()
+    graph = ms.jit(step)
+    for _ in range(4):
+        np.testing.assert_allclose(graph(x, y).asnumpy(), eager(x, y).asnumpy(), rtol=1e-5)
+    for a, b in zip(compiled.get_parameters(), plain.get_parameters()):
+        np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=2e-5, atol=1e-6)
+
+
+# --- errors ---
+
+
+def test_error_shows_the_line():
+    def f(x):
+        y = x + 1
+        return y.reshape(7)
+
+    with pytest.raises(ValueError) as caught:
+        ms.jit(f)(tensor(1, 2))
+    text = str(caught.value)
+    assert "test_graph.py" in text and "return y.reshape(7)" in text and "^" in text
+
+
+def _try(x):
+    try:
+        return x
+    except ValueError:
+        return x
+
+
+def _value_of_tensor(x):
+    return float(x[0])
+
+
+def _break_in_tensor_loop(x):
+    while x.sum() < 10:
+        x = x + 1
+        if x[0] > 3:
+            break
+    return x
+
+
+def _different_shapes(x):
+    if x.sum() > 0:
+        y = x
+    else:
+        y = x[:1]
+    return y
+
+
+def _one_branch_only(x):
+    if x.sum() > 0:
+        y = x
+    return y
+
+
+def _text_from_branch(x):
+    name = "a" if x.sum() > 0 else "b"
+    return name
+
+
+def _shape_changes_in_loop(x):
+    while x.sum() < 10:
+        x = ops.concat((x, x))
+    return x
+
+
+def _unknown_name(x):
+    return x + missing  # noqa: F821
+
+
+ERRORS = [
+    (_try, NotImplementedError, "'Try' is not supported"),
+    (_value_of_tensor, RuntimeError, "only its shape and dtype are known"),
+    (_break_in_tensor_loop, NotImplementedError, "within a 'while' on a tensor"),
+    (_different_shapes, TypeError, "different shapes"),
+    (_one_branch_only, NotImplementedError, "only in one branch"),
+    (_text_from_branch, NotImplementedError, "only tensors and numbers can"),
+    (_shape_changes_in_loop, TypeError, "changes the shape of 'x'"),
+    (_unknown_name, NameError, "name 'missing' is not defined"),
+]
+
+
+@pytest.mark.parametrize("function,kind,text", ERRORS, ids=[case[0].__name__ for case in ERRORS])
+def test_errors(function, kind, text):
+    with pytest.raises(kind, match=text) as caught:
+        ms.jit(function)(tensor(1, 2))
+    assert "test_graph.py" in str(caught.value)
+    assert not ms._core.graph_active()  # the thread can go on
+    check(arithmetic, tensor(1, 2, 3))
+
+
+def test_a_parameter_is_not_read_while_compiling():
+    weight = Parameter(tensor(1, 2), name="weight")
+    scale = Parameter(Tensor(2.0, ms.float32), name="scale")
+    for function in (lambda x: x * weight.asnumpy(), lambda x: x * scale.item(), lambda x: x * float(scale)):
+        with pytest.raises(RuntimeError, match="while a graph is compiled"):
+            ms.jit(function)(tensor(1, 2))
