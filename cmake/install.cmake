@@ -9,6 +9,9 @@ endif()
 set(package_folder lib/cmake/morel)
 
 install(TARGETS morel EXPORT morel_targets LIBRARY DESTINATION ${library_folder} COMPONENT cpp)
+if(TARGET morel_llvm)
+  install(TARGETS morel_llvm LIBRARY DESTINATION ${library_folder} COMPONENT cpp)
+endif()
 install(DIRECTORY morel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT cpp
         FILES_MATCHING PATTERN "*.h" PATTERN "*_internal.h" EXCLUDE PATTERN "morel/python" EXCLUDE)
 install(EXPORT morel_targets NAMESPACE morel:: FILE morel-targets.cmake DESTINATION ${package_folder} COMPONENT cpp)

@@ -1,27 +1,29 @@
-// A loop program ready to run: compiled ahead of time where the library has it, else interpreted.
+// A loop program ready to run: compiled ahead of time where the library has it, else while the program runs.
 #pragma once
 
 #include <memory>
 
 #include "morel/loops/program.h"
+#include "morel/runtime/jit.h"
 
 namespace morel {
 
 class LoopKernel {
  public:
-  LoopKernel(loops::LoopFn compiled, loops::Program program) : compiled_(compiled), program_(std::move(program)) {}
+  explicit LoopKernel(loops::LoopFn compiled) : compiled_(compiled) {}
+  explicit LoopKernel(loops::Program program) : late_(std::make_shared<LateLoop>(std::move(program))) {}
   void operator()(const loops::LoopArgs& args) const {
     if (compiled_) [[likely]] {
       compiled_(&args);
     } else {
-      loops::interpret(program_, args);
+      late_->run(args);
     }
   }
-  bool is_compiled() const { return compiled_ != nullptr; }
+  bool is_compiled() const { return compiled_ || late_->is_compiled(); }
 
  private:
-  loops::LoopFn compiled_;
-  loops::Program program_;  // empty when compiled
+  loops::LoopFn compiled_ = nullptr;
+  std::shared_ptr<LateLoop> late_;  // when the library lacks the kernel
 };
 
 // The kernel called `name`; `make` builds its program when the library lacks it.
@@ -45,8 +47,7 @@ void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperan
 namespace morel {
 template <class Make>
 std::unique_ptr<LoopKernel> make_loop_kernel(const std::string& name, Make&& make) {
-  if (const loops::LoopFn compiled = loops::find_loop(name))
-    return std::make_unique<LoopKernel>(compiled, loops::Program{});
-  return std::make_unique<LoopKernel>(nullptr, make());
+  if (const loops::LoopFn compiled = loops::find_loop(name)) return std::make_unique<LoopKernel>(compiled);
+  return std::make_unique<LoopKernel>(make());
 }
 }  // namespace morel
