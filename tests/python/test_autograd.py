@@ -34,10 +34,142 @@ def test_value_and_grad_forms():
         ms.grad(lambda a: a.sum())(Tensor([1, 2]))
 
 
+def listed(value):
+    """Nested tuples of tensors as lists of numbers."""
+    if isinstance(value, tuple):
+        return tuple(listed(item) for item in value)
+    return value.asnumpy().tolist() if isinstance(value, Tensor) else value
+
+
+def test_one_object_in_several_places_is_one_variable():
+    x, y = t(2, 3), t(5, 7)
+
+    def function(a, b, c=None):
+        return (a * a * b).sum() if c is None else (a * b * b * c).sum()
+
+    both = [12, 27]  # of x^3
+    assert listed(ms.grad(function, (0, 1))(x, x)) == (both, both)
+    assert listed(ms.grad(function, 0)(x, x)) == listed(ms.grad(function, 1)(x, x)) == both
+    assert listed(ms.grad(function, (0, 1))(x, b=x)) == (both, both)
+    assert listed(ms.grad(function, (0, 1, 2))(x, x, y)) == ([60, 189], [60, 189], [8, 27])
+    assert listed(ms.value_and_grad(function, (0, 1))(x, x)) == (35, (both, both))
+    assert listed(ops.GradOperation(get_all=True)(function)(x, x)) == (both, both)
+    # Another tensor with the same values, and a view of the same memory, are other variables.
+    assert listed(ms.grad(function, (0, 1))(x, t(2, 3))) == ([8, 18], [4, 9])
+    assert listed(ms.grad(function, (0, 1))(x, x.view(2))) == ([8, 18], [4, 9])
+    assert listed(ms.grad(lambda a, b: (a, b), (0, 1))(x, x)) == ([2, 2], [2, 2])
+    # Numbers and None may repeat.
+    assert listed(ms.grad(lambda a, b, c: (a * b + c).sum())(x, 1, 1)) == [1, 1]
+    second = ms.grad(lambda a: ms.grad(function, (0, 1))(a, a)[0].sum())
+    assert listed(second(x)) == [12, 18]
+
+    @ms.jit
+    def in_graph(a):
+        return ms.grad(function, (0, 1))(a, a)
+
+    assert listed(in_graph(x)) == ([8, 18], [4, 9])  # there each place is a variable of its own
+
+
+def test_a_parameter_that_is_an_argument_and_a_weight_is_one_variable():
+    w, x = Parameter(t(2, 3), name="w"), t(5, 7)
+
+    def function(a, b):
+        return (a * a * w * b).sum()
+
+    assert listed(ms.grad(lambda a: (a * a * w).sum(), 0, w)(w)) == ([12, 27], [12, 27])
+    at_inputs, at_weights = ms.grad(function, (0, 1), ms.ParameterTuple([w]))(w, x)
+    assert listed(at_inputs) == ([60, 189], [8, 27]) and listed(at_weights) == ([60, 189],)
+
+
+def test_positions_and_weights_together():
+    x, y, w, v = t(2, 3), t(5, 7), Parameter(t(2, 3), name="w"), Parameter(t(1, 1), name="v")
+    weights = ms.ParameterTuple([w, v])
+
+    def function(a, b):
+        return (a * b * w + v).sum()
+
+    dx, dy, dw, dv = [10, 21], [4, 9], [10, 21], [1, 1]
+    assert listed(ms.value_and_grad(function, (0, 1), weights)(x, y)) == (85, ((dx, dy), (dw, dv)))
+    assert listed(ms.value_and_grad(function, 0, weights)(x, y)) == (85, (dx, (dw, dv)))
+    assert listed(ms.grad(function, (1, 0), w)(x, y)) == ((dy, dx), dw)
+    assert listed(ms.grad(function, (0,))(x, y)) == dx  # one position gives one gradient, tuple or not
+    assert listed(ms.grad(function, (0,), [w])(x, y)) == (dx, (dw,))
+    assert listed(ms.grad(function, None, [v])(x, y)) == (dv,)
+    assert listed(ms.grad(function, (0, 1))(a=x, b=y)) == (dx, dy)
+    assert listed(ms.grad(function)(b=y, a=x)) == dy  # in the order of the call
+    w.requires_grad = False
+    assert listed(ms.grad(function, 0, weights)(x, y)) == (dx, ([0, 0], dv))
+
+
+def test_ids_of_gradients():
+    x, y, w, v = t(2, 3), t(5, 7), Parameter(t(2, 3), name="w"), Parameter(t(1, 1), name="v")
+
+    def function(a, b):
+        return (a * b * w + v).sum()
+
+    found = ms.grad(function, (0, 1), ms.ParameterTuple([w, v]), return_ids=True)(x, y)
+    assert listed(found) == (((0, [10, 21]), (1, [4, 9])), (("w", [10, 21]), ("v", [1, 1])))
+    assert ms.get_grad(found, 1).asnumpy().tolist() == [4, 9] and ms.get_grad(found, v).asnumpy().tolist() == [1, 1]
+    assert listed(ms.grad(function, 0, None, False, True)(x, y)) == (0, [10, 21])
+    assert listed(ms.grad(function, None, w, False, True)(x, y)) == ("w", [10, 21])
+    assert ms.get_grad(ms.grad(function, 1, return_ids=True)(x, y), 1).asnumpy().tolist() == [4, 9]
+    with pytest.raises(RuntimeError, match="no gradient is there for 7"):
+        ms.get_grad(found, 7)
+    with pytest.raises(TypeError, match="must be an int or a Parameter"):
+        ms.get_grad(found, "w")
+
+
+def test_sensitivities():
+    x, y, s, w = t(2, 3), t(5, 7), t(10, 20), Parameter(t(2, 3), name="w")
+
+    def product(a, b):
+        return a * b * w
+
+    assert listed(ms.grad(product, (0, 1), sens_param=True)(x, y, s)) == ([100, 420], [40, 180])
+    assert listed(ms.grad(product, sens_param=True)(x, y, sens=s)) == [100, 420]
+    value, found = ms.value_and_grad(product, 0, ms.ParameterTuple([w]), sens_param=True)(x, y, s)
+    assert listed(value) == [20, 63] and listed(found) == ([100, 420], ([100, 420],))
+    assert listed(ms.grad(lambda a, b: (a * b, a + b), sens_param=True)(x, y, (s, s))) == [60, 160]
+    with pytest.raises(ValueError, match="1 sensitivities are given for 2 outputs"):
+        ms.grad(lambda a, b: (a * b, a + b), sens_param=True)(x, y, s)
+    with pytest.raises(ValueError, match="shape"):
+        ms.grad(product, sens_param=True)(x, y, t(1, 2, 3))
+    with pytest.raises(TypeError, match="the last argument must be the sensitivity"):
+        ms.grad(lambda: w, None, w, sens_param=True)()
+
+
+def test_wrong_arguments_of_grad():
+    for error, arguments in [
+        (TypeError, dict(grad_position=True)),
+        (TypeError, dict(grad_position=[0, 1])),
+        (TypeError, dict(grad_position="0")),
+        (TypeError, dict(grad_position=(0, 1.0))),
+        (ValueError, dict(grad_position=-1)),
+        (ValueError, dict(grad_position=(0, 0))),
+        (ValueError, dict(grad_position=())),
+        (ValueError, dict(grad_position=None)),
+        (TypeError, dict(weights=3)),
+    ]:
+        for make in (ms.grad, ms.value_and_grad):
+            with pytest.raises(error, match=f"For '{make.__name__}'"):
+                make(lambda x: x, **arguments)
+    with pytest.raises(TypeError, match="must be a function or a Cell"):
+        ms.grad(3)
+    with pytest.raises(TypeError, match="argument 1, which must be a Tensor but is float"):
+        ms.grad(lambda x, y: x * y, (0, 1))(t(1), 2.0)
+    with pytest.raises(TypeError, match="argument 1, which must be a Tensor but is float"):
+        ms.grad(lambda x, y: x * y, (0, 1))(t(1), y=2.0)
+    with pytest.raises(ValueError, match="must return a tuple"):
+        ms.grad(lambda x: x, has_aux=True)(t(1))
+
+
 def test_auxiliary_outputs_and_several_outputs():
     value, gradient = ms.value_and_grad(lambda x: ((x * x).sum(), x * 100), has_aux=True)(t(1, 2))
     assert gradient.asnumpy().tolist() == [2, 4] and value[1].asnumpy().tolist() == [100, 200]
     assert ms.grad(lambda x: (x * x, 3 * x))(t(1, 2)).asnumpy().tolist() == [5, 7]
+    found = ms.grad(lambda x: ((x * x).sum(), x * 2, (x, 3)), has_aux=True, return_ids=True)(t(1, 2))
+    assert listed(found) == ((0, [2, 4]), ([2, 4], ([1, 2], 3)))
+    assert ms.value_and_grad(lambda x: {"loss": x * x, "more": 3 * x})(t(1, 2))[1].asnumpy().tolist() == [5, 7]
 
 
 def test_orders_up_to_four():
@@ -72,15 +204,35 @@ def test_stop_gradient_and_unused_input():
 
 
 def test_grad_operation():
-    def function(x, y):
-        return x * x * y
+    x, y, s = t(2, 3), t(5, 7), t(10, 20)
 
-    assert ops.GradOperation()(function)(t(3), t(2)).item() == 12
-    assert [g.item() for g in ops.GradOperation(get_all=True)(function)(t(3), t(2))] == [12, 9]
-    assert ops.GradOperation(sens_param=True)(function)(t(3), t(2), t(10)).item() == 120
-    net = nn.Dense(2, 1)
-    found = ops.GradOperation(get_by_list=True)(net, net.trainable_params())(t(1, 2).reshape(1, 2))
-    assert [tuple(g.shape) for g in found] == [(1, 2), (1,)]
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.w, self.v = Parameter(t(2, 3), name="w"), Parameter(t(1, 1), name="v")
+
+        def construct(self, a, b):
+            return a * b * self.w + self.v
+
+    net = Net()
+    dx, dy, dw, dv = [10, 21], [4, 9], [10, 21], [1, 1]
+    make = ops.GradOperation
+    assert listed(make()(net)(x, y)) == dx
+    assert listed(make(get_all=True)(net)(x, y)) == (dx, dy)
+    assert listed(make(get_all=True)(net)(x, b=y)) == (dx, dy)
+    assert listed(make(get_all=True)(lambda a: a * a)(x)) == ([4, 6],)
+    assert listed(make(get_all=True)(lambda a, b, c: a * b * c)(x, 2, y)) == ([10, 14], [4, 6])
+    assert listed(make(get_by_list=True)(net)(x, y)) == (dw, dv)
+    assert listed(make(get_by_list=True)(net, net.w)(x, y)) == dw
+    assert listed(make(get_by_list=True)(net, [net.v, net.w])(x, y)) == (dv, dw)
+    assert listed(make(get_all=True, get_by_list=True)(net, net.trainable_params())(x, y)) == ((dx, dy), (dw, dv))
+    assert listed(make(sens_param=True)(net)(x, y, s)) == [100, 420]
+    assert listed(make(sens_param=True)(net)(x, y, sens=s)) == [100, 420]
+    assert listed(make(True, True, True)(net)(x, y, s)) == (([100, 420], [40, 180]), ([100, 420], [10, 20]))
+    with pytest.raises(TypeError, match="'get_all' must be bool"):
+        make(get_all=1)
+    with pytest.raises(TypeError, match="give the weights"):
+        make(get_by_list=True)(lambda a: a)
 
 
 def test_in_place_operators():

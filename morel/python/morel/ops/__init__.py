@@ -8,12 +8,19 @@ from morel.api import NameTable, load_table
 
 _functions = NameTable(load_table("ops")["functions"])
 _HOMES = {
-    "autograd": ("GradOperation", "grad", "stop_gradient", "value_and_grad"),
+    "autograd": ("GradOperation", "get_grad", "grad", "stop_gradient", "value_and_grad"),
+    "jacobian": ("jacfwd", "jacrev", "jvp", "linearize", "vjp"),
+}
+# Public in MindSpore; each raises NotImplementedError that says what to use.
+_REFUSED = {
+    "derivative": "nest ops.jvp",
+    "jet": "nest ops.jvp",
+    "vmap": "write the function for a whole batch, or loop over it and use ops.stack",
 }
 _written = {name: module for module, names in _HOMES.items() for name in names}
 
 
-_SUBMODULES = ("autograd", "primitive", "composite", "functional", "function", "operations")
+_SUBMODULES = ("autograd", "jacobian", "primitive", "composite", "functional", "function", "operations")
 
 
 def __getattr__(name):
@@ -26,7 +33,9 @@ def __getattr__(name):
             return importlib.import_module(f"morel.ops.{name}")
         except ModuleNotFoundError:
             raise AttributeError(f"module 'morel.ops' has no attribute '{name}'") from None
-    if name in _written:
+    if name in _REFUSED:
+        value = _refusal(name)
+    elif name in _written:
         value = getattr(importlib.import_module(f"morel.ops.{_written[name]}"), name)
     elif name in _functions:
         value = _functions.make(name)
@@ -36,6 +45,14 @@ def __getattr__(name):
             raise AttributeError(f"module 'morel.ops' has no attribute '{name}'")
     globals()[name] = value
     return value
+
+
+def _refusal(name):
+    def refuse(*_args, **_kwargs):
+        raise NotImplementedError(f"ops.{name} is not supported yet; {_REFUSED[name]}.")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    return refuse
 
 
 def __dir__():
