@@ -278,33 +278,71 @@ def test_conversion_of_files(tmp_path):
         ms.ckpt_to_safetensors(str(tmp_path / "none.ckpt"))
 
 
-def _mindspore_python():
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def mindspore_python():
+    """The interpreter of MindSpore's environment where PEERS names a folder with one."""
     path = os.path.join(os.environ.get("PEERS", ""), "ms", "bin", "python")
     return path if os.environ.get("PEERS") and os.path.exists(path) else None
 
 
-@pytest.mark.skipif(_mindspore_python() is None, reason="PEERS names no folder with MindSpore")
-def test_exchange_with_mindspore(tmp_path):
-    saved = {name: tensor for name, tensor in entries().items() if "complex" not in name}
-    ms.save_checkpoint({**saved, "note": "Grüße"}, str(tmp_path / "ours.ckpt"), crc_check=True)
-    ms.save_checkpoint(saved, str(tmp_path / "ours.safetensors"), format="safetensors")
+def run_mindspore(*arguments, folder):
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    subprocess.run([mindspore_python(), *arguments], check=True, cwd=folder, env=environment)
+
+
+def reference():
+    """The parameters that make_checkpoint_reference.py writes."""
+    numbers = np.arange(6, dtype=np.float32).reshape(2, 3) * 3
+    names = [name for name in DTYPES if not name.startswith(("bool", "complex"))]
+    made = {name: Tensor(numbers).astype(getattr(ms, name)) for name in names}
+    return {**made, "bool_": Tensor(numbers % 2 == 1), "scalar": Tensor(2.5, ms.float32)}
+
+
+MORE = {"epoch": 3, "rate": 0.25, "flag": True, "note": "Grüße"}
+# Files that MindSpore wrote once, and where it is at hand, writes now.
+WRITTEN = ["before", *(["now"] if mindspore_python() else [])]
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_reads_what_mindspore_writes(tmp_path, written):
+    folder = os.path.join(HERE, "data")
+    if written == "now":
+        folder = str(tmp_path)
+        run_mindspore(os.path.join(HERE, "make_checkpoint_reference.py"), folder, folder=folder)
+    loaded = ms.load_checkpoint(os.path.join(folder, "mindspore.ckpt"), crc_check=True)
+    assert list(loaded) == [*reference(), *MORE]
+    for name in ("epoch", "rate", "flag"):
+        assert loaded.pop(name).item() == MORE[name]
+    assert loaded.pop("note") == "Grüße"
+    others = ms.load_checkpoint(os.path.join(folder, "mindspore.safetensors"), format="safetensors")
+    for found in (loaded, others):
+        assert set(found) == set(reference())
+        for name, tensor in reference().items():
+            assert isinstance(found[name], Parameter) and found[name].name == name
+            assert found[name].dtype == tensor.dtype and found[name].shape == tensor.shape
+            assert values(found[name]) == values(tensor)
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_mindspore_reads_what_is_written(tmp_path, written):
+    parameters = [{"name": name, "data": tensor} for name, tensor in reference().items()]
+    ms.save_checkpoint(parameters, str(tmp_path / "ours.ckpt"), append_dict=MORE, crc_check=True)
+    if written == "before":  # the same bytes as MindSpore's own
+        with open(os.path.join(HERE, "data", "mindspore.ckpt"), "rb") as file:
+            assert (tmp_path / "ours.ckpt").read_bytes() == file.read()
+        return
+    ms.save_checkpoint(parameters, str(tmp_path / "ours.safetensors"), format="safetensors")
     code = textwrap.dedent("""
         import mindspore as ms
         a = ms.load_checkpoint("ours.ckpt", crc_check=True)
         b = ms.load_checkpoint("ours.safetensors", format="safetensors")
-        assert a.pop("note") == "Grüße" and set(a) == set(b)
+        more = [a.pop(name) for name in ("epoch", "rate", "flag", "note")]
+        assert [*(float(value) for value in more[:3]), more[3]] == [3, 0.25, 1, "Grüße"] and set(a) == set(b)
         for name in a:
-            x, y = (v.astype(ms.float64).asnumpy().tolist() for v in (a[name], b[name]))
-            assert x == y == [[0, 1, 0], [1, 0, 1]], (name, x, y)
-        ms.save_checkpoint(list(a.values()), "theirs.ckpt")
-        ms.save_checkpoint(list(a.values()), "theirs.safetensors", format="safetensors")
+            x, y = (value.astype(ms.float64).asnumpy().tolist() for value in (a[name], b[name]))
+            expected = 2.5 if name == "scalar" else [[0, 3, 6], [9, 12, 15]]
+            assert x == y == (expected if name != "bool_" else [[0, 1, 0], [1, 0, 1]]), (name, x, y)
         """)
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    subprocess.run([_mindspore_python(), "-c", code], check=True, cwd=tmp_path, env=environment)
-    for format in ("ckpt", "safetensors"):
-        loaded = ms.load_checkpoint(str(tmp_path / f"theirs.{format}"), format=format)
-        assert set(loaded) == set(saved)
-        assert all(
-            values(loaded[name]) == values(tensor) and loaded[name].dtype == tensor.dtype
-            for name, tensor in saved.items()
-        )
+    run_mindspore("-c", code, folder=tmp_path)

@@ -431,22 +431,25 @@ def test_geometry():
 
 
 @pytest.mark.parametrize(
-    "operation",
+    ("operation", "channels"),
     [
-        vision.Rescale(1 / 255.0, -0.1),
-        vision.Normalize([0.5], [0.25]),
-        vision.HWC2CHW(),
-        vision.ToTensor(),
-        transforms.TypeCast(ms.int32),
-        vision.Invert(),
-        vision.Normalize([1.0, 2.0, 3.0], [2.0, 3.0, 4.0]),
+        *(
+            (operation, channels)
+            for operation in (
+                vision.Rescale(1 / 255.0, -0.1),
+                vision.Normalize([0.5], [0.25]),
+                vision.HWC2CHW(),
+                vision.ToTensor(),
+                transforms.TypeCast(ms.int32),
+                vision.Invert(),
+            )
+            for channels in (1, 3)
+        ),
+        (vision.Normalize([1.0, 2.0, 3.0], [2.0, 3.0, 4.0]), 3),
     ],
 )
-@pytest.mark.parametrize("channels", [1, 3])
 def test_a_whole_batch_gives_the_values_of_its_rows(operation, channels):
     images = np.random.RandomState(0).randint(0, 256, (6, 5, 4, channels)).astype(np.uint8)
-    if channels == 1 and getattr(operation, "mean", np.zeros(1)).size == 3:
-        pytest.skip("three means, one channel")
     for column in (images, images.astype(np.float32)):
         together = operation._apply_batch(column)
         one_by_one = np.stack([operation(image) for image in column])
