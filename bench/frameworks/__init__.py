@@ -17,8 +17,7 @@ class Framework:
 FRAMEWORKS = {
     framework.name: framework
     for framework in (
-        # "jit" joins the default modes of morel once graph mode exists.
-        Framework("morel", "morel", "mindspore_api:Morel", ("pynative", "jit"), ("pynative",)),
+        Framework("morel", "morel", "mindspore_api:Morel", ("pynative", "jit"), ("pynative", "jit")),
         Framework("torch", "torch", "torch:Torch", ("eager", "compile"), ("eager",), "torch"),
         Framework("ort", "onnxruntime", "ort:OnnxRuntime", ("graph",), ("graph",), "ort"),
         Framework("jax", "jax", "jax:Jax", ("jit",), ("jit",), "jax"),

@@ -679,13 +679,19 @@ def test_context():
     assert ms.get_auto_parallel_context("device_num") == 1
 
 
-def test_graph_mode_fails_only_when_a_cell_is_called():
+def test_graph_mode_compiles_cells_and_gradients():
     net = nn.Dense(4, 2)
+    wanted = net(Tensor(X)).asnumpy()
+    gradient = ms.grad(lambda x: net(x).sum())
+    slope = gradient(Tensor(X)).asnumpy()
     ms.set_context(mode=ms.GRAPH_MODE)
     try:
         assert (Tensor(X) + 1).shape == (10, 4)
-        with pytest.raises(NotImplementedError, match="Graph mode"):
-            net(Tensor(X))
+        np.testing.assert_array_equal(net(Tensor(X)).asnumpy(), wanted)
+        np.testing.assert_array_equal(gradient(Tensor(X)).asnumpy(), slope)
+        net.compile(Tensor(X[:3]))
+        np.testing.assert_allclose(net.compile_and_run(Tensor(X[:3])).asnumpy(), wanted[:3], rtol=1e-5)
+        assert net._compiled_call.compiled == 2
     finally:
         ms.set_context(mode=ms.PYNATIVE_MODE)
     assert net(Tensor(X)).shape == (10, 2)

@@ -75,13 +75,13 @@ def _set_mode(mode):
 
 
 def _call_in_graph_mode(self, *args, **kwargs):
-    raise NotImplementedError(
-        "Graph mode is not supported yet; use set_context(mode=PYNATIVE_MODE), which is the default."
-    )
+    from morel.compiler import call_compiled_cell
+
+    return call_compiled_cell(self, _eager_call, args, kwargs)
 
 
 def _switch_cells(mode):
-    """Cells are what graph mode executes; so only a call of one fails, and PyNative mode pays nothing."""
+    """Cells are what graph mode executes; so their calls change, and PyNative mode pays nothing."""
     from morel.nn.cell import Cell
 
     global _eager_call

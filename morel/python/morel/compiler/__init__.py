@@ -3,38 +3,75 @@
 import functools
 import inspect
 import types
+import weakref
 
 from morel import _core
-from morel.compiler.interpreter import Interpreter
+from morel.compiler.interpreter import Interpreter, recorded_cells
 from morel.compiler.tree import flatten, unflatten
 
-__all__ = ["CompiledFunction", "call_in_graph", "jit"]
+__all__ = ["CompiledFunction", "call_compiled_cell", "call_in_graph", "compiled_cell", "jit"]
+
+
+class _Entry:
+    """One graph: how its results are put together, and the training flags of the cells that it went through."""
+
+    def __init__(self, graph, structure, constants, cells):
+        self.graph, self.structure, self.constants = graph, structure, constants
+        self.cells = [(weakref.ref(cell), cell.training) for cell in cells]
+
+    def holds(self):
+        for cell, training in self.cells:
+            cell = cell()
+            if cell is None or cell.training is not training:
+                return False
+        return True
+
+    def run(self, tensors):
+        results = iter(self.graph(tensors))
+        return unflatten(self.structure, [next(results) if fixed is None else fixed[0] for fixed in self.constants])
 
 
 class CompiledFunction:
     """The graphs of one function, one for each kind of arguments.
 
-    Tensors are known by shape and dtype; everything else is part of the kind: numbers, strings, cells and their training
-    flags. Parameters and other tensors that the function reads from outside are read at every call.
+    Tensors are known by shape and dtype; everything else is part of the kind: numbers, strings, objects, and the training
+    flags of the cells that are called. Parameters and other tensors that the function reads from outside are read at every
+    call. Within a gradient of PyNative mode the function itself runs.
     """
 
     def __init__(self, function):
         self.function = function
-        self.graphs = {}
+        self.entries = {}
         self.compiled = 0  # how many graphs were built
+
+    @property
+    def graphs(self):
+        return [entry.graph for entries in self.entries.values() for entry in entries]
 
     def __call__(self, *args, **kwargs):
         if _core.graph_active():
             return call_in_graph(self.function, args, kwargs)
+        if _core.grad_enabled():
+            return self.function(*args, **kwargs)
+        entry, tensors = self._find(args, kwargs)
+        return entry.run(tensors)
+
+    def prepare(self, *args, **kwargs):
+        """Compiles for these arguments without running."""
+        self._find(args, kwargs)
+
+    def _find(self, args, kwargs):
+        """(the graph for these arguments, the tensors among them)"""
         leaves, structure = flatten((args, kwargs))
-        tensors = [leaf for leaf in leaves if isinstance(leaf, _core.Tensor)]
-        key = (structure, tuple(_kind(leaf) for leaf in leaves), _training_flags(self.function, leaves))
-        entry = self.graphs.get(key)
-        if entry is None:
-            entry = self.graphs[key] = self._compile(leaves, structure)
-        graph, tree, constants = entry
-        results = iter(graph(tensors))
-        return unflatten(tree, [next(results) if fixed is None else fixed[0] for fixed in constants])
+        key = (structure, tuple(_kind(leaf) for leaf in leaves))
+        entries = self.entries.setdefault(key, [])
+        for entry in entries:
+            if entry.holds():
+                break
+        else:
+            entry = self._compile(leaves, structure)
+            entries.append(entry)
+        return entry, [leaf for leaf in leaves if isinstance(leaf, _core.Tensor)]
 
     def _compile(self, leaves, structure):
         self.compiled += 1
@@ -43,7 +80,8 @@ class CompiledFunction:
         try:
             inside = [_core.graph_parameter(leaf) if isinstance(leaf, _core.Tensor) else leaf for leaf in leaves]
             args, kwargs = unflatten(structure, inside)
-            output = Interpreter().call(self.function, args, kwargs)
+            with recorded_cells() as cells:
+                output = Interpreter().call(self.function, args, kwargs)
             results, tree = flatten(output)
             constants = [None if isinstance(result, _core.Tensor) else (result,) for result in results]
             graph = _core.graph_end([result for result in results if isinstance(result, _core.Tensor)])
@@ -51,7 +89,22 @@ class CompiledFunction:
             _core.graph_abort()
             raise
         graph.compile()
-        return graph, tree, constants
+        return _Entry(graph, tree, constants, cells)
+
+
+def call_compiled_cell(cell, call, args, kwargs):
+    """A call of a cell in GRAPH_MODE. ``call`` is the call of PyNative mode."""
+    if _core.graph_active() or _core.grad_enabled():
+        return call(cell, *args, **kwargs)
+    return compiled_cell(cell)(*args, **kwargs)
+
+
+def compiled_cell(cell):
+    """The compiled form of a cell; made once."""
+    compiled = cell.__dict__.get("_compiled_call")
+    if compiled is None:
+        compiled = cell.__dict__["_compiled_call"] = CompiledFunction(cell)
+    return compiled
 
 
 def _kind(leaf):
@@ -62,14 +115,6 @@ def _kind(leaf):
     except TypeError:
         return id(leaf)
     return (type(leaf), leaf)
-
-
-def _training_flags(function, leaves):
-    from morel.nn.cell import Cell
-
-    owner = function.__self__ if isinstance(function, types.MethodType) else function
-    cells = [value for value in (owner, *leaves) if isinstance(value, Cell)]
-    return tuple(cell.training for root in cells for _, cell in root.cells_and_names())
 
 
 def call_in_graph(function, args=(), kwargs=None):

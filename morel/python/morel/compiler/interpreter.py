@@ -11,8 +11,10 @@ tensor that leaves early takes the rest along.
 
 import ast
 import builtins
+import contextlib
 import functools
 import operator
+import threading
 import types
 
 from morel import _core
@@ -49,6 +51,20 @@ _COMPARE = {
 _UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
 
 MAX_DEPTH = 200
+
+
+_recorder = threading.local()
+
+
+@contextlib.contextmanager
+def recorded_cells():
+    """A list that collects the cells which are called within."""
+    before = getattr(_recorder, "cells", None)
+    _recorder.cells = cells = []
+    try:
+        yield cells
+    finally:
+        _recorder.cells = before
 
 
 class Undefined:
@@ -200,6 +216,8 @@ class Interpreter:
         return fn(*args, **kwargs)
 
     def call_cell(self, cell, args, kwargs):
+        if getattr(_recorder, "cells", None) is not None:
+            _recorder.cells.extend(part for _, part in cell.cells_and_names() if part not in _recorder.cells)
         if cell.has_bprop or cell.mixed_precision_type is not None or cell._has_hooks():
             return cell(*args, **kwargs)
         if not cell._names_checked:

@@ -599,12 +599,16 @@ class Cell(CellHooks, CellState):
         return self.__dict__.get("_jit_config_dict", {})
 
     def compile(self, *args, **kwargs):
-        """Compiles the cell for graph mode."""
-        raise NotImplementedError("For 'Cell.compile', graph mode is not available yet; call the cell directly.")
+        """Compiles the cell into a graph for these arguments, without running it."""
+        from morel.compiler import compiled_cell
+
+        compiled_cell(self).prepare(*args, **kwargs)
 
     def compile_and_run(self, *args, **kwargs):
         """Compiles the cell for graph mode and runs it."""
-        return self.compile(*args, **kwargs)
+        from morel.compiler import compiled_cell
+
+        return compiled_cell(self)(*args, **kwargs)
 
     def shard(self, in_strategy, out_strategy=None, parameter_plan=None):
         """Shards the computation of the cell over devices."""

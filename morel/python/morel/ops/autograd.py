@@ -6,6 +6,7 @@ places gets its whole gradient. In graph mode each place is a variable of its ow
 
 from morel import _core
 from morel.api import make_operator
+from morel.context import GRAPH_MODE, _values
 
 __all__ = ["GradOperation", "get_grad", "grad", "stop_gradient", "value_and_grad"]
 
@@ -20,6 +21,11 @@ def _value_and_grad(fn, *args):
 
         return value_and_grad_in_graph(fn, *args)
     return _core.value_and_grad(fn, *args)
+
+
+def _compiles():
+    """Whether a gradient function is to be compiled as a whole: in GRAPH_MODE, at the outermost call."""
+    return _values["mode"] == GRAPH_MODE and not _core.graph_active() and not _core.grad_enabled()
 
 
 def _is_variable(value):
@@ -140,8 +146,15 @@ def _gradient_function(name, fn, grad_position, weights, has_aux, return_ids, se
         raise TypeError(f"For '{name}', 'fn' must be a function or a Cell, but got {type(fn).__name__}.")
     single_position = len(positions) == 1
     position_list, ids = list(positions), positions if return_ids else None
+    compiled = None
 
     def value_and_gradients(*args, **kwargs):
+        nonlocal compiled
+        if _compiles():
+            from morel.compiler import CompiledFunction
+
+            compiled = compiled or CompiledFunction(value_and_gradients)
+            return compiled(*args, **kwargs)
         sens = None
         if sens_param:
             args, kwargs, sens = _take_sens(args, kwargs, name)

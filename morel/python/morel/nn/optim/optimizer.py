@@ -68,8 +68,11 @@ def _parameter_list(parameters, what):
 
 
 def _value(x):
-    """A number from a float, or from a tensor with one element. In a graph that tensor itself: kernels read it when they run."""
-    return x if isinstance(x, float) or _core.graph_active() else float(x.item())
+    """A number from a float, or from a tensor with one element. In a graph that is a float64 tensor, which kernels read when
+    they run."""
+    if isinstance(x, float):
+        return x
+    return x.astype(mstype.float64) if _core.graph_active() else float(x.item())
 
 
 def _like(gradient, param):
