@@ -39,6 +39,12 @@ Types infer_while(const ArgView& call) {
   return types;
 }
 
+Types infer_fused(const ArgView& call) {
+  const Graph& body = graph_argument(call, "body");
+  check_parameters(call, body, call.value("operands").list());
+  return result_types(body);
+}
+
 }  // namespace
 
 void register_control(Registry& registry) {
@@ -54,6 +60,12 @@ void register_control(Registry& registry) {
        .doc = "While condition(*state, *operands) is true: state = body(*state, *operands); the last state.",
        .infer = infer_while,
        .control = Control::While,
+       .flags = kNoGrad | kHidden});
+  add({.name = "fused",
+       .args = "body: graph, operands: Tensor[]",
+       .doc = "Results of body(*operands), whose nodes are elementwise operators over one shape: one loop.",
+       .infer = infer_fused,
+       .control = Control::Fused,
        .flags = kNoGrad | kHidden});
 }
 

@@ -48,6 +48,26 @@ bool is_dense_permutation(const Shape& shape, const Strides& strides) {
   return true;
 }
 
+// The first tensor of the result's shape decides about its order in memory: none where that is contiguous.
+const TensorImpl* find_donor(std::span<const TensorImpl* const> tensors, const Shape& shape) {
+  for (const TensorImpl* impl : tensors) {
+    if (!impl || impl->layout.shape != shape) continue;
+    if (impl->contiguous) return nullptr;
+    if (is_dense_permutation(impl->layout.shape, impl->layout.strides)) return impl;
+  }
+  return nullptr;
+}
+
+// Strides in bytes of a tensor over an iteration space to which it is broadcast.
+Strides broadcast_strides(const TensorImpl* tensor, const Shape& space) {
+  Strides out;
+  out.assign(space.size(), 0);
+  const size_t shift = space.size() - tensor->layout.shape.size();
+  for (size_t axis = 0; axis < tensor->layout.shape.size(); ++axis)
+    if (tensor->layout.shape[axis] != 1) out[axis + shift] = tensor->layout.strides[axis] * size_of(tensor->dtype);
+  return out;
+}
+
 struct Operands {
   std::array<Value, max_operands> converted;  // keeps converted tensors alive
   std::array<const TensorImpl*, max_operands> tensors{};
@@ -128,7 +148,7 @@ void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperan
   const Strides& target = operands[count - 1].strides;
   std::stable_sort(order.begin(), order.begin() + rank,
                    [&](size_t a, size_t b) { return std::abs(target[a]) < std::abs(target[b]); });
-  int64_t sizes[max_rank], strides[max_rank][max_operands + 1];
+  int64_t sizes[max_rank], strides[max_rank][max_loop_operands];
   size_t axes = 0;
   for (size_t k = 0; k < rank; ++k) {
     const size_t axis = order[k];
@@ -155,7 +175,7 @@ void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperan
     while (begin < end) {
       int64_t rest = begin / sizes[1];
       const int64_t row = begin % sizes[1], batch = std::min(end - begin, sizes[1] - row);
-      char* at[max_operands + 1];
+      char* at[max_loop_operands];
       for (size_t i = 0; i < count; ++i) at[i] = operands[i].data + row * strides[1][i] + from * strides[0][i];
       for (size_t k = 2; k < axes; ++k) {
         const int64_t position = rest % sizes[k];
@@ -197,13 +217,7 @@ Tensor execute_elementwise(const OpDef& op, std::span<const Value> args) {
     }
   }
   if (!shape) shape = &broadcast;
-  const TensorImpl* donor = nullptr;
-  for (int i = 0; i < in.count && !donor; ++i) {
-    const TensorImpl* impl = in.tensors[static_cast<size_t>(i)];
-    if (!impl || impl->layout.shape != *shape) continue;
-    if (impl->contiguous) break;
-    if (is_dense_permutation(impl->layout.shape, impl->layout.strides)) donor = impl;
-  }
+  const TensorImpl* donor = find_donor({in.tensors.data(), static_cast<size_t>(in.count)}, *shape);
   const DType result = elementwise_result_dtype(op, dtype);
   const Tensor out =
       donor ? Tensor::empty_strided(*shape, donor->layout.strides, result) : Tensor::empty(*shape, result);
@@ -218,16 +232,33 @@ Tensor execute_elementwise(const OpDef& op, std::span<const Value> args) {
       operand.data = in.scalars[static_cast<size_t>(i)].data();
       continue;
     }
-    operand.data = static_cast<char*>(impl->data());
-    const size_t shift = shape->size() - impl->layout.shape.size();
-    for (size_t axis = 0; axis < impl->layout.shape.size(); ++axis)
-      if (impl->layout.shape[axis] != 1)
-        operand.strides[axis + shift] = impl->layout.strides[axis] * size_of(impl->dtype);
+    operand = {static_cast<char*>(impl->data()), broadcast_strides(impl, *shape)};
   }
   LoopOperand& target = operands[static_cast<size_t>(in.count)];
   target.data = static_cast<char*>(out.data());
   for (const int64_t stride : out.strides()) target.strides.push_back(stride * size_of(result));
   run_loop(kernel, *shape, std::span(operands.data(), static_cast<size_t>(in.count) + 1), in.params.data());
+  return out;
+}
+
+Values run_fused_loop(const LoopKernel& kernel, std::span<const Tensor> inputs, std::span<const Type> outputs) {
+  const Shape& shape = outputs[0].shape;
+  std::array<const TensorImpl*, max_loop_operands> tensors;
+  std::array<LoopOperand, max_loop_operands> operands;
+  size_t count = 0;
+  for (const Tensor& input : inputs) {
+    tensors[count] = input.get();
+    operands[count++] = {static_cast<char*>(input.data()), broadcast_strides(input.get(), shape)};
+  }
+  const TensorImpl* donor = find_donor({tensors.data(), count}, shape);
+  Values out;
+  for (const Type& type : outputs) {
+    const Tensor made =
+        donor ? Tensor::empty_strided(shape, donor->layout.strides, type.dtype) : Tensor::empty(shape, type.dtype);
+    operands[count++] = {static_cast<char*>(made.data()), broadcast_strides(made.get(), shape)};
+    out.push_back(made);
+  }
+  run_loop(kernel, shape, {operands.data(), count}, nullptr);
   return out;
 }
 

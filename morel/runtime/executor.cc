@@ -3,7 +3,9 @@
 #include <unordered_map>
 
 #include "morel/runtime/eager.h"
+#include "morel/runtime/loop_kernel.h"
 #include "morel/runtime/tape.h"
+#include "morel/transform/fuse.h"
 
 namespace morel {
 
@@ -46,6 +48,7 @@ struct Executor::Step {
   std::vector<int32_t> outs;   // slots of the results, -1 where nobody reads one
   std::vector<int32_t> freed;  // slots that nobody reads later
   std::vector<std::unique_ptr<Executor>> graphs;
+  std::unique_ptr<LoopKernel> loop;  // of a fused node
 };
 
 Executor::~Executor() = default;
@@ -102,6 +105,8 @@ Executor::Executor(Ref<Graph> graph) : graph_(std::move(graph)) {
       if (node.args[k].tag() == Value::Tag::Graph)
         step.graphs.push_back(std::make_unique<Executor>(Ref<Graph>(static_cast<Graph*>(node.args[k].graph()))));
     }
+    if (node.op->control == Control::Fused)
+      step.loop = std::make_unique<LoopKernel>(fused_program(step.graphs[0]->graph()));
   }
 }
 
@@ -120,6 +125,15 @@ Values joined(const Value& first, const Value& second) {
 
 }  // namespace
 
+// As one loop; until its code is there, operator by operator.
+Values Executor::run_fused(const Step& step, const Value::List& operands) const {
+  const Types& types = step.node->types;
+  if (!step.loop->want(num_elements(types[0].shape))) return step.graphs[0]->run({operands.data(), operands.size()});
+  SmallVector<Tensor, 8> inputs;
+  for (const Value& operand : operands) inputs.push_back(operand.tensor());
+  return run_fused_loop(*step.loop, {inputs.data(), inputs.size()}, {types.data(), types.size()});
+}
+
 Values Executor::call(const Step& step, std::vector<Value>& slots) const {
   Args args;
   for (const Operand& operand : step.args) args.push_back(operand.get(slots));
@@ -134,6 +148,7 @@ Values Executor::call(const Step& step, std::vector<Value>& slots) const {
       const Value::List& operands = args[3].is_list() ? args[3].list() : none;
       return step.graphs[is_true(args[0]) ? 0 : 1]->run({operands.data(), operands.size()});
     }
+    case Control::Fused: return run_fused(step, args[1].list());
     case Control::While: break;
   }
   Value state = args[2];

@@ -22,6 +22,7 @@ class Executor {
   struct Step;
 
   Values call(const Step& step, std::vector<Value>& slots) const;
+  Values run_fused(const Step& step, const Value::List& operands) const;
 
   Ref<Graph> graph_;
   std::vector<Step> steps_;

@@ -206,15 +206,20 @@ loops::Program for_this_machine(loops::Program program) {
 void LateLoop::run(const loops::LoopArgs& args) {
   loops::LoopFn compiled = compiled_.load(std::memory_order_acquire);
   if (!compiled) {
-    count(args);
+    count(args.rows * args.n);
     compiled = compiled_.load(std::memory_order_acquire);
   }
   if (compiled) compiled(&args);
   else loops::interpret(program_, args);
 }
 
-void LateLoop::count(const loops::LoopArgs& args) {
-  const int64_t more = args.rows * args.n + call_work;
+bool LateLoop::want(int64_t elements) {
+  if (!is_compiled()) count(elements);
+  return is_compiled();
+}
+
+void LateLoop::count(int64_t elements) {
+  const int64_t more = elements + call_work;
   const int64_t before = work_.fetch_add(more, std::memory_order_relaxed);
   if (mode() == JitMode::Now) {
     if (before == 0) compile();

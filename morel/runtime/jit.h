@@ -24,10 +24,12 @@ class LateLoop : public std::enable_shared_from_this<LateLoop> {
   explicit LateLoop(loops::Program program) : program_(for_this_machine(std::move(program))) {}
   void run(const loops::LoopArgs& args);
   bool is_compiled() const { return compiled_.load(std::memory_order_relaxed) != nullptr; }
+  // Notes that code for so many elements was wanted; whether it is there.
+  bool want(int64_t elements);
   void compile();  // by the thread in the background
 
  private:
-  void count(const loops::LoopArgs& args);
+  void count(int64_t elements);
 
   std::atomic<loops::LoopFn> compiled_{nullptr};
   std::atomic<int64_t> work_{0};

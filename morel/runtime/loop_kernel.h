@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "morel/ir/builder.h"
 #include "morel/loops/program.h"
 #include "morel/runtime/jit.h"
 
@@ -19,6 +20,8 @@ class LoopKernel {
       late_->run(args);
     }
   }
+  // Notes that code for so many elements is wanted; whether it is there.
+  bool want(int64_t elements) const { return compiled_ || late_->want(elements); }
   bool is_compiled() const { return compiled_ || late_->is_compiled(); }
 
  private:
@@ -36,9 +39,13 @@ struct LoopOperand {
   Strides strides;
 };
 
+// Buffers that a kernel of run_loop has at most.
+inline constexpr int max_loop_operands = 16;
 // Runs `kernel` over the whole iteration space `shape`: merges axes, orders them by the strides of the last operand
 // (the output), cuts large work into tasks.
 void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperand> operands, const double* params);
+// Runs `kernel` over tensors that broadcast to the shape of its outputs; new tensors, one for each type.
+Values run_fused_loop(const LoopKernel& kernel, std::span<const Tensor> inputs, std::span<const Type> outputs);
 
 }  // namespace morel
 

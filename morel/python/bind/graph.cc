@@ -4,6 +4,7 @@
 #include "morel/python/bind/bind.h"
 #include "morel/runtime/executor.h"
 #include "morel/runtime/graph_scope.h"
+#include "morel/transform/fuse.h"
 #include "morel/transform/grad.h"
 #include "morel/transform/simplify.h"
 
@@ -190,6 +191,7 @@ void bind_graph(nb::module_& module) {
           "compile",
           [](PyGraph& self) {
             simplify(*self.graph);
+            fuse(*self.graph);
             self.executor = std::make_unique<Executor>(self.graph);
           },
           "Optimises the graph and makes it ready to be called.");
