@@ -1,8 +1,9 @@
 // Building and running graphs for Python: morel/compiler/ reads the source and calls these.
+#include "morel/python/bind/graph.h"
+
 #include <memory>
 
 #include "morel/python/bind/bind.h"
-#include "morel/runtime/executor.h"
 #include "morel/runtime/graph_scope.h"
 #include "morel/transform/fuse.h"
 #include "morel/transform/grad.h"
@@ -17,13 +18,6 @@ GraphScope& open_scope() {
   MOREL_CHECK(!scopes.empty(), Internal, "internal error: no graph is being built; please report it");
   return *scopes.back();
 }
-
-// A finished graph: of a function, or of a branch with the tensors of outside that it reads.
-struct PyGraph {
-  Ref<Graph> graph;
-  std::vector<Tensor> imports;
-  std::unique_ptr<Executor> executor;
-};
 
 PyGraph end_graph(const std::vector<Tensor>& results) {
   GraphScope& scope = open_scope();

@@ -20,4 +20,5 @@ NB_MODULE(_core, module) {
   bind_system(module);
   bind_io(module);
   bind_graph(module);
+  bind_compiled_call(module);
 }

@@ -26,6 +26,13 @@ class _Entry:
                 return False
         return True
 
+    def is_flat(self):
+        """Whether the result is one tensor or a tuple of tensors."""
+        flat = self.structure is None or (
+            self.structure[0] is tuple and all(part is None for part in self.structure[1])
+        )
+        return flat and all(fixed is None for fixed in self.constants)
+
     def run(self, tensors):
         results = iter(self.graph(tensors))
         return unflatten(self.structure, [next(results) if fixed is None else fixed[0] for fixed in self.constants])
@@ -43,12 +50,17 @@ class CompiledFunction:
         self.function = function
         self.entries = {}
         self.compiled = 0  # how many graphs were built
+        # What callers call: it knows the graphs of simple calls itself and asks `_call` for the others.
+        self.call = _core.make_compiled_call(self._call)
 
     @property
     def graphs(self):
         return [entry.graph for entries in self.entries.values() for entry in entries]
 
     def __call__(self, *args, **kwargs):
+        return self.call(*args, **kwargs)
+
+    def _call(self, *args, **kwargs):
         if _core.graph_active():
             return call_in_graph(self.function, args, kwargs)
         if _core.grad_enabled():
@@ -71,6 +83,8 @@ class CompiledFunction:
         else:
             entry = self._compile(leaves, structure)
             entries.append(entry)
+            if not kwargs and len(leaves) == len(args) and entry.is_flat():
+                _core.remember_call(self.call, args, entry.graph, entry.cells, entry.structure is None)
         return entry, [leaf for leaf in leaves if isinstance(leaf, _core.Tensor)]
 
     def _compile(self, leaves, structure):
@@ -96,7 +110,7 @@ def call_compiled_cell(cell, call, args, kwargs):
     """A call of a cell in GRAPH_MODE. ``call`` is the call of PyNative mode."""
     if _core.graph_active() or _core.grad_enabled():
         return call(cell, *args, **kwargs)
-    return compiled_cell(cell)(*args, **kwargs)
+    return compiled_cell(cell).call(*args, **kwargs)
 
 
 def compiled_cell(cell):
@@ -152,20 +166,16 @@ def jit(function=None, *, capture_mode="ast", jit_level="O0", dynamic=0, fullgra
         function.construct = jit(function.construct)
         return function
     if isinstance(function, types.MethodType):
-        return CompiledFunction(function)
+        return CompiledFunction(function).call
     if not inspect.isfunction(function):
         raise TypeError(f"For 'jit', 'function' must be a function or a Cell, but got {type(function).__name__}.")
     return _decorate(function)
 
 
 def _decorate(function):
-    """A plain function around a compiled one, so that it can become a method."""
+    """The compiled form of a function; as an attribute of a class it is a method."""
     own = CompiledFunction(function)
-
-    @functools.wraps(function)
-    def compiled(*args, **kwargs):
-        return own(*args, **kwargs)
-
-    compiled.__jit_function__ = function
-    compiled.__compiled__ = own
-    return compiled
+    functools.update_wrapper(own.call, function)
+    own.call.__jit_function__ = function
+    own.call.__compiled__ = own
+    return own.call

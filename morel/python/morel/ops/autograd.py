@@ -154,7 +154,7 @@ def _gradient_function(name, fn, grad_position, weights, has_aux, return_ids, se
             from morel.compiler import CompiledFunction
 
             compiled = compiled or CompiledFunction(value_and_gradients)
-            return compiled(*args, **kwargs)
+            return compiled.call(*args, **kwargs)
         sens = None
         if sens_param:
             args, kwargs, sens = _take_sens(args, kwargs, name)
