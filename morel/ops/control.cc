@@ -54,13 +54,22 @@ void register_control(Registry& registry) {
        .doc = "Results of then(*operands) where condition is true, else of orelse(*operands).",
        .infer = infer_if,
        .control = Control::If,
-       .flags = kNoGrad | kHidden});
+       .flags = kHidden});
   add({.name = "while",
        .args = "condition: graph, body: graph, state: Tensor[], operands: Tensor[]",
-       .doc = "While condition(*state, *operands) is true: state = body(*state, *operands); the last state.",
+       .doc = "While condition(*state, *operands) is true: state = body(*state, *operands); the last state. Where its "
+              "gradient is wanted the node has one more output, the states before every turn.",
        .infer = infer_while,
        .control = Control::While,
-       .flags = kNoGrad | kHidden});
+       .flags = kHidden});
+  add({.name = "while_grad",
+       .args = "body: graph, states: Tensor, operands: Tensor[], douts: Tensor[]",
+       .doc = "The turns of a while backwards: body(*state, *operands, *douts) gives the next douts and what is added "
+              "to the "
+              "gradients of the operands.",
+       .infer = [](const ArgView& call) -> Types { return result_types(graph_argument(call, "body")); },
+       .control = Control::WhileGrad,
+       .flags = kHidden});
   add({.name = "fused",
        .args = "body: graph, operands: Tensor[]",
        .doc = "Results of body(*operands), whose nodes are elementwise operators over one shape: one loop.",

@@ -22,7 +22,7 @@ void check(const OpDef& op) {
                    (op.kernel ? 1 : 0) + (op.control != Control::None ? 1 : 0);
   MOREL_CHECK(ways == 1 || (ways == 0 && op.compose), Internal, "operator ", op.name,
               ": exactly one of loop, rows, reduce, view, kernel is needed, or compose (which may stand beside one)");
-  MOREL_CHECK(op.grad || op.compose || op.has(kNoGrad), Internal, "operator ", op.name,
+  MOREL_CHECK(op.grad || op.compose || op.has(kNoGrad) || op.control != Control::None, Internal, "operator ", op.name,
               " has neither grad, compose nor kNoGrad");
   MOREL_CHECK(!op.doc.empty(), Internal, "operator ", op.name, " has no doc");
 }

@@ -119,6 +119,7 @@ bool is_true(const Value& condition) {
 
 Values joined(const Value& first, const Value& second) {
   Values out(first.list().begin(), first.list().end());
+  if (!second.is_list()) return out;
   for (const Value& value : second.list()) out.push_back(value);
   return out;
 }
@@ -149,16 +150,47 @@ Values Executor::call(const Step& step, std::vector<Value>& slots) const {
       return step.graphs[is_true(args[0]) ? 0 : 1]->run({operands.data(), operands.size()});
     }
     case Control::Fused: return run_fused(step, args[1].list());
-    case Control::While: break;
+    case Control::While: return run_while(step, args);
+    case Control::WhileGrad: return run_while_grad(step, args);
   }
+  return {};
+}
+
+// The last state; where the node keeps them, also the states before every turn.
+Values Executor::run_while(const Step& step, const Args& args) const {
+  const bool keeps = step.node->types.size() > args[2].list().size();
   Value state = args[2];
+  Value::List states;
   for (;;) {
     const Values all = joined(state, args[3]);
     if (!is_true(step.graphs[0]->run({all.data(), all.size()})[0])) break;
     const Values next = step.graphs[1]->run({all.data(), all.size()});
+    if (keeps) states.push_back(state);
     state = Value(Value::List(next.begin(), next.end()));
   }
-  return Values(state.list().begin(), state.list().end());
+  Values out(state.list().begin(), state.list().end());
+  if (keeps) out.push_back(Value(std::move(states)));
+  return out;
+}
+
+// Arguments: body, states, operands, cotangents of the last state.
+Values Executor::run_while_grad(const Step& step, const Args& args) const {
+  const Value::List none;
+  const Value::List& states = args[1].is_list() ? args[1].list() : none;
+  const size_t num_states = args[3].list().size(), num_results = step.node->types.size();
+  Values out(args[3].list().begin(), args[3].list().end());
+  for (size_t i = num_states; i < num_results; ++i)
+    out.push_back(Tensor::full(step.node->types[i].shape, step.node->types[i].dtype, 0));
+  for (size_t turn = states.size(); turn-- > 0;) {
+    Values all = joined(states[turn], args[2]);
+    for (size_t i = 0; i < num_states; ++i) all.push_back(out[i]);
+    Values found = step.graphs[0]->run({all.data(), all.size()});
+    for (size_t i = 0; i < num_results; ++i) {
+      const Value terms[] = {out[i], found[i]};
+      out[i] = i < num_states ? std::move(found[i]) : call_op(find_op("add"), terms)[0];
+    }
+  }
+  return out;
 }
 
 Values Executor::run(std::span<const Value> parameters) const {

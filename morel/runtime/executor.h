@@ -23,6 +23,8 @@ class Executor {
 
   Values call(const Step& step, std::vector<Value>& slots) const;
   Values run_fused(const Step& step, const Value::List& operands) const;
+  Values run_while(const Step& step, const Args& args) const;
+  Values run_while_grad(const Step& step, const Args& args) const;
 
   Ref<Graph> graph_;
   std::vector<Step> steps_;

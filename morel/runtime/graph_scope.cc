@@ -44,19 +44,20 @@ Value GraphScope::value_of(const Tensor& tensor) {
     // Inside of an inner graph it is an operand like any other.
     return value_of(outer_->tensor_of(outer_->value_of(tensor)));
   }
-  // A view whose base was changed since.
-  if (TensorImpl* base = tensor->base.get()) {
-    const Tensor root{tensor->base};
-    const Value now = value_of(root);
-    if (!same(link_of(now), tensor->grad)) {
-      const Value args[] = {now, Ints(tensor.shape()), Ints(tensor.strides()),
-                            tensor->layout.offset - base->layout.offset};
-      tensor->symbol = link_of(builder_.emit(find_op("as_strided"), args)[0]);
-      tensor->grad = link_of(now);
-    }
-  }
   const auto* node = static_cast<const Node*>(tensor->symbol.node.get());
-  if (node->graph == &builder_.graph()) return value_of_link(tensor->symbol);
+  if (node->graph == &builder_.graph()) {
+    // A view whose base was changed since.
+    if (TensorImpl* base = tensor->base.get()) {
+      const Value now = value_of(Tensor{tensor->base});
+      if (!same(link_of(now), tensor->grad)) {
+        const Value args[] = {now, Ints(tensor.shape()), Ints(tensor.strides()),
+                              tensor->layout.offset - base->layout.offset};
+        tensor->symbol = link_of(builder_.emit(find_op("as_strided"), args)[0]);
+        tensor->grad = link_of(now);
+      }
+    }
+    return value_of_link(tensor->symbol);
+  }
   MOREL_CHECK(
       outer_, Runtime,
       "a tensor of a graph that was compiled before is used outside of it; only what a compiled function returns "

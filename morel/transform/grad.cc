@@ -4,8 +4,62 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "morel/transform/simplify.h"
+
 namespace morel {
 namespace {
+
+// Adds a copy of a graph's nodes; what its results are then.
+Values inlined(GraphBuilder& builder, const Graph& graph, std::span<const Value> arguments) {
+  std::unordered_map<const Node*, Values> copies;
+  for (size_t i = 0; i < graph.parameters.size(); ++i) copies[graph.parameters[i].get()] = {arguments[i]};
+  const auto copied = [&](const Value& value) {
+    return map_inputs(value, [&](const Value& input) { return copies.at(node_of(input))[input.output()]; });
+  };
+  for (const Ref<Node>& node : graph.nodes) {
+    Args args;
+    for (const Value& arg : node->args) args.push_back(copied(arg));
+    Node& copy = builder.graph().add_node(*node->op, node->name, std::move(args), node->types, node->place);
+    copy.stops_gradient = node->stops_gradient;
+    Values& outs = copies[node.get()];
+    for (uint32_t i = 0; i < node->types.size(); ++i) outs.push_back(copy.output(i));
+  }
+  Values out;
+  for (const Value& result : graph.results) out.push_back(copied(result));
+  return out;
+}
+
+bool is_differentiable_value(const Value& value) { return is_differentiable(dtype_of_value(value)); }
+
+Value zeros_of(GraphBuilder& builder, const Value& like) {
+  const Type type = type_of(like);
+  const Value args[] = {Ints(type.shape), type.dtype};
+  return builder.emit(find_op("zeros"), args)[0];
+}
+
+// The backward graph of a branch or loop body: (its parameters, cotangents of its differentiable results) -> gradients
+// of its differentiable parameters. The forward part is computed again.
+Ref<Graph> backward_graph(const Graph& forward) {
+  auto graph = make_ref<Graph>();
+  graph->name = forward.name + "_grad";
+  GraphBuilder builder(graph);
+  std::vector<Value> parameters, wanted, outputs, seeds;
+  for (const Ref<Node>& parameter : forward.parameters) {
+    parameters.push_back(graph->add_parameter(parameter->types[0]));
+    if (is_differentiable_value(parameters.back())) wanted.push_back(parameters.back());
+  }
+  const Values results = inlined(builder, forward, parameters);
+  for (const Value& result : results) {
+    if (!is_differentiable_value(result)) continue;
+    outputs.push_back(result);
+    seeds.push_back(graph->add_parameter(type_of(result)));
+  }
+  Values gradients = graph_gradients(builder, outputs, seeds, wanted);
+  for (size_t i = 0; i < gradients.size(); ++i)
+    graph->results.push_back(gradients[i].is_none() ? zeros_of(builder, wanted[i]) : gradients[i]);
+  simplify(*graph);
+  return graph;
+}
 
 // Cotangents of the values of a graph, summed up as they come.
 class Cotangents {
@@ -74,6 +128,7 @@ class Sweep {
     if (!found) return;
     const Values douts = *found;
     builder_.set_place(node.place);
+    if (node.op->control != Control::None) return step_control(const_cast<Node&>(node), douts);
     if (!node.op->grad) return expand(node, douts);
     SmallVector<char, 8> needs;
     SmallVector<Value, 8> edges;
@@ -110,6 +165,44 @@ class Sweep {
     for (size_t i = 0; i < custom.inputs.size() && i < grads.size(); ++i)
       if (node_of(custom.inputs[i]) && depends_.contains(node_of(custom.inputs[i])))
         cotangents_.add(custom.inputs[i], grads[i]);
+  }
+
+  // Cotangents of the differentiable ones among the first `count` outputs, zeros where nothing flowed back.
+  Value::List seeds_of(Node& node, size_t count, const Values& douts) {
+    Value::List out;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (!is_differentiable(node.types[i].dtype)) continue;
+      out.push_back(douts[i].is_none() ? zeros_of(builder_, node.output(i)) : douts[i]);
+    }
+    return out;
+  }
+
+  void add_gradients(std::span<const Value> arguments, const Values& gradients) {
+    size_t next = 0;
+    for (const Value& argument : arguments)
+      if (is_differentiable_value(argument)) cotangents_.add(argument, gradients[next++]);
+  }
+
+  void step_control(Node& node, const Values& douts) {
+    const auto graph = [&](size_t arg) -> Graph& { return *static_cast<Graph*>(node.args[arg].graph()); };
+    if (node.op->control == Control::If) {
+      Value::List operands = node.args[3].list();
+      for (const Value& seed : seeds_of(node, node.types.size(), douts)) operands.push_back(seed);
+      const Value args[] = {node.args[0], Value::of_graph(backward_graph(graph(1))),
+                            Value::of_graph(backward_graph(graph(2))), Value(std::move(operands))};
+      return add_gradients(node.args[3].list(), builder_.emit(*node.op, args));
+    }
+    MOREL_CHECK(node.op->control == Control::While, NotImplemented,
+                "second gradients through a 'while' on a tensor are not supported");
+    const Value::List &state = node.args[2].list(), &operands = node.args[3].list();
+    if (node.types.size() == state.size()) node.types.push_back({DType::Int64, {}});  // keeps the states from now on
+    const Value args[] = {Value::of_graph(backward_graph(graph(1))), node.output(static_cast<uint32_t>(state.size())),
+                          Value(operands), Value(seeds_of(node, state.size(), douts))};
+    const Values gradients = builder_.emit(find_op("while_grad"), args);
+    SmallVector<Value, 8> arguments;
+    for (const Value& value : state) arguments.push_back(value);
+    for (const Value& value : operands) arguments.push_back(value);
+    add_gradients({arguments.data(), arguments.size()}, gradients);
   }
 
   // An operator without a rule of its own: what it is composed of is written out beside it and differentiated.

@@ -176,6 +176,31 @@ def gradients(x):
     return ms.grad(f)(x), ms.value_and_grad(f)(x), ms.grad(lambda v: ms.grad(f)(v).sum())(x)
 
 
+def gradient_of_branch(x):
+    def f(v):
+        y = v * 3
+        if v.sum() > 0:
+            y = y * v * x
+            if v[0] > 2:
+                y = y + v
+        else:
+            y = ops.sin(v)
+        return y.sum()
+
+    return ms.grad(f)(x), ms.grad(lambda v: (ms.grad(f)(v) * v).sum())(x)
+
+
+def gradient_of_loop(x):
+    def f(v, w):
+        i, total = 0, v
+        while total.sum() < 30 and i < 6:
+            total = total * v * w + ops.sin(w)
+            i += 1
+        return total.sum()
+
+    return ms.grad(f, (0, 1))(x, x + 0.5)
+
+
 def third_order(x):
     return ms.grad(ms.grad(ms.grad(lambda v: (v**4).sum() * v[0])))(x)
 

@@ -5,8 +5,8 @@
 
 #include "morel/python/bind/bind.h"
 #include "morel/runtime/graph_scope.h"
-#include "morel/transform/fuse.h"
 #include "morel/transform/grad.h"
+#include "morel/transform/passes.h"
 #include "morel/transform/simplify.h"
 
 namespace morel::bind {
@@ -184,8 +184,7 @@ void bind_graph(nb::module_& module) {
       .def(
           "compile",
           [](PyGraph& self) {
-            simplify(*self.graph);
-            fuse(*self.graph);
+            optimise(*self.graph);
             self.executor = std::make_unique<Executor>(self.graph);
           },
           "Optimises the graph and makes it ready to be called.");
