@@ -135,7 +135,8 @@ bool run_flat(const LoopKernel& kernel, const Operands& in, const Tensor& out, c
 
 }  // namespace
 
-void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperand> operands, const double* params) {
+void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperand> operands, const double* params,
+              bool stream) {
   const size_t count = operands.size();
   MOREL_CHECK(shape.size() <= max_rank, NotImplemented, "tensors of more than ", max_rank,
               " dimensions are not supported");
@@ -182,7 +183,7 @@ void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperan
         rest /= sizes[k];
         for (size_t i = 0; i < count; ++i) at[i] += position * strides[k][i];
       }
-      kernel({batch, to - from, at, strides[1], strides[0], params});
+      kernel({batch, to - from, at, strides[1], strides[0], params, stream});
       begin += batch;
     }
   };
@@ -258,7 +259,8 @@ Values run_fused_loop(const LoopKernel& kernel, std::span<const Tensor> inputs, 
     operands[count++] = {static_cast<char*>(made.data()), broadcast_strides(made.get(), shape)};
     out.push_back(made);
   }
-  run_loop(kernel, shape, {operands.data(), count}, nullptr);
+  const bool stream = num_elements(shape) * size_of(outputs[0].dtype) >= streaming_bytes;
+  run_loop(kernel, shape, {operands.data(), count}, nullptr, stream);
   return out;
 }
 

@@ -42,8 +42,9 @@ struct LoopOperand {
 // Buffers that a kernel of run_loop has at most.
 inline constexpr int max_loop_operands = 16;
 // Runs `kernel` over the whole iteration space `shape`: merges axes, orders them by the strides of the last operand
-// (the output), cuts large work into tasks.
-void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperand> operands, const double* params);
+// (the output), cuts large work into tasks. stream: LoopArgs::stream.
+void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperand> operands, const double* params,
+              bool stream = false);
 // Runs `kernel` over tensors that broadcast to the shape of its outputs; new tensors, one for each type.
 Values run_fused_loop(const LoopKernel& kernel, std::span<const Tensor> inputs, std::span<const Type> outputs);
 
