@@ -243,6 +243,7 @@ Tensor execute_elementwise(const OpDef& op, std::span<const Value> args) {
 }
 
 Values run_fused_loop(const LoopKernel& kernel, std::span<const Tensor> inputs, std::span<const Type> outputs) {
+  MOREL_ASSERT(inputs.size() + outputs.size() <= max_loop_operands);
   const Shape& shape = outputs[0].shape;
   std::array<const TensorImpl*, max_loop_operands> tensors;
   std::array<LoopOperand, max_loop_operands> operands;

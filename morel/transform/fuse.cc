@@ -1,6 +1,7 @@
 #include "morel/transform/fuse.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -51,21 +52,19 @@ class Fuser {
   bool run() {
     for (const Ref<Node>& node : graph_.nodes) visit(node);
     find_users();
+    std::erase_if(group_of_, [&](const auto& entry) { return !worth(*entry.second); });
     bool changed = false;
     std::vector<Ref<Node>> nodes;
     std::unordered_map<const Node*, Value> replaced;
     for (Ref<Node>& node : graph_.nodes) {
       for (Value& arg : node->args) arg = map(arg, replaced);
-      const auto found = group_of_.find(node.get());
-      const bool fused = found != group_of_.end() && worth(*found->second);
-      if (!fused) {
+      const Group* group = find(node.get());
+      if (!group) {
         nodes.push_back(node);
-        continue;
+      } else if (group->members.back() == node) {  // the group stands where its last member stood
+        nodes.push_back(make(*group, replaced));
+        changed = true;
       }
-      // The group stands where its last member stood.
-      if (found->second->members.back().get() != node.get()) continue;
-      nodes.push_back(make(*found->second, replaced));
-      changed = true;
     }
     for (Value& result : graph_.results) result = map(result, replaced);
     graph_.nodes.swap(nodes);
@@ -125,21 +124,37 @@ class Fuser {
     other.open = false;
   }
 
-  // Upper bound of the buffers that two groups with one more node need.
-  static size_t size_of_union(const Group& a, const Group& b, const Node& node) {
-    std::unordered_set<const Node*> inside, outside;
-    const auto look = [&](const Node& member) {
-      for_each_input(member, [&](const Value& input) { outside.insert(node_of(input)); });
-    };
-    for (const Group* group : {&a, &b})
-      for (const Ref<Node>& member : group->members) inside.insert(member.get()), look(*member);
-    look(node);
-    size_t count = 2;
-    for (const Node* input : outside) count += !inside.contains(input);
-    return count;
+  using Buffers = std::set<std::pair<const Node*, uint32_t>>;
+
+  // What a group reads from outside.
+  static void add_inputs(const Node& member, const std::unordered_set<const Node*>& inside, Buffers& out) {
+    for_each_input(member, [&](const Value& input) {
+      if (!inside.contains(node_of(input))) out.emplace(node_of(input), input.output());
+    });
   }
 
-  static bool worth(const Group& group) { return group.members.size() > 1; }
+  // Buffers that two groups with one more node need at least.
+  static size_t size_of_union(const Group& a, const Group& b, const Node& node) {
+    std::unordered_set<const Node*> inside;
+    for (const Group* group : {&a, &b})
+      for (const Ref<Node>& member : group->members) inside.insert(member.get());
+    Buffers buffers;
+    for (const Group* group : {&a, &b})
+      for (const Ref<Node>& member : group->members) add_inputs(*member, inside, buffers);
+    add_inputs(node, inside, buffers);
+    return buffers.size() + 1;
+  }
+
+  bool worth(const Group& group) const {
+    std::unordered_set<const Node*> inside;
+    for (const Ref<Node>& member : group.members) inside.insert(member.get());
+    Buffers buffers;
+    for (const Ref<Node>& member : group.members) {
+      add_inputs(*member, inside, buffers);
+      if (visible_.contains(member.get())) buffers.emplace(member.get(), 0);
+    }
+    return group.members.size() > 1 && buffers.size() <= max_buffers;
+  }
 
   // Members that are read by others than members, or returned.
   void find_users() {
@@ -202,9 +217,11 @@ class Fuser {
 
 bool fuse(Graph& graph) {
   bool changed = false;
-  for (const Ref<Node>& node : graph.nodes)
+  for (const Ref<Node>& node : graph.nodes) {
+    if (node->op->control == Control::Fused) continue;
     for (const Value& arg : node->args)
       if (arg.tag() == Value::Tag::Graph) changed |= fuse(*static_cast<Graph*>(arg.graph()));
+  }
   return Fuser(graph).run() || changed;
 }
 

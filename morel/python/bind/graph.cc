@@ -27,13 +27,16 @@ PyGraph end_graph(const std::vector<Tensor>& results) {
   return out;
 }
 
+bool same_symbol(const Tensor& a, const Tensor& b) {
+  return a->symbol.node.get() == b->symbol.node.get() && a->symbol.output == b->symbol.output;
+}
+
 // Gives all graphs the same parameters after the first `own` ones; returns what they stand for.
 std::vector<Tensor> unify_imports(std::initializer_list<PyGraph*> graphs, size_t own) {
   std::vector<Tensor> all;
   const auto place_of = [&](const Tensor& tensor) {
     for (size_t i = 0; i < all.size(); ++i)
-      if (all[i]->symbol.node.get() == tensor->symbol.node.get() && all[i]->symbol.output == tensor->symbol.output)
-        return i;
+      if (same_symbol(all[i], tensor)) return i;
     all.push_back(tensor);
     return all.size() - 1;
   };
@@ -55,6 +58,17 @@ std::vector<Tensor> unify_imports(std::initializer_list<PyGraph*> graphs, size_t
   return all;
 }
 
+// The parameter of a finished branch that stands for a tensor of the enclosing graph.
+Value imported(PyGraph& branch, const Tensor& tensor) {
+  GraphScope& outer = open_scope();
+  const Tensor source = outer.tensor_of(outer.value_of(tensor));
+  const size_t own = branch.graph->parameters.size() - branch.imports.size();
+  for (size_t i = 0; i < branch.imports.size(); ++i)
+    if (same_symbol(branch.imports[i], source)) return branch.graph->parameters[own + i]->output();
+  branch.imports.push_back(source);
+  return branch.graph->add_parameter({tensor.dtype(), tensor.shape()});
+}
+
 // Replaces the results of a branch. A pick is the index of a result, a tensor of the enclosing graph, or (number,);
 // each is converted to its dtype.
 void graph_choose(PyGraph& self, nb::list picks, const std::vector<DType>& dtypes) {
@@ -65,10 +79,7 @@ void graph_choose(PyGraph& self, nb::list picks, const std::vector<DType>& dtype
     nb::handle pick = picks[i];
     Value value;
     if (is_tensor(pick.ptr())) {
-      const Tensor tensor = nb::cast<Tensor>(pick);
-      GraphScope& outer = open_scope();
-      value = self.graph->add_parameter({tensor.dtype(), tensor.shape()});
-      self.imports.push_back(outer.tensor_of(outer.value_of(tensor)));
+      value = imported(self, nb::cast<Tensor>(pick));
     } else if (PyTuple_Check(pick.ptr())) {
       const Value args[] = {Ints{}, nb::cast<Value>(pick[0]), dtypes[i]};
       value = builder.emit(find_op("full"), args)[0];
