@@ -22,10 +22,16 @@ else()
   message(STATUS "morel/python/bind has no sources: no Python extension")
 endif()
 
-# Each entry of morel/python/morel as a link: edits of Python files count at once, without a build.
+# Each entry of morel/python/morel as a link: edits of Python files count at once, without a build. As a target of its own
+# this is all that `import morel` needs.
 add_custom_target(
   python_package ALL
   COMMAND ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/link_package.py ${CMAKE_SOURCE_DIR}/morel/python/morel
           ${CMAKE_BINARY_DIR}/python/morel
   COMMENT "Linking the Python sources into the build folder"
   VERBATIM)
+foreach(part _core morel_llvm)
+  if(TARGET ${part})
+    add_dependencies(python_package ${part})
+  endif()
+endforeach()
