@@ -58,15 +58,15 @@ def check_pins() -> list[str]:
 def check_links() -> list[str]:
     """Relative links of the Markdown files lead somewhere."""
     problems = []
-    shown = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, text=True)
-    for name in shown.split("\n")[:-1]:
-        path = ROOT / name
-        if not path.exists():
-            continue
+    files = [
+        *ROOT.glob("*.md"),
+        *(path for folder in [*PYTHON_FOLDERS, "docs"] for path in (ROOT / folder).rglob("*.md")),
+    ]
+    for path in sorted(files):
         prose = re.sub(r"```.*?```|`[^`\n]*`", "", path.read_text(), flags=re.DOTALL)
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
             if "://" not in target and not (path.parent / target).exists():
-                problems.append(f"{name}: the link to {target} leads nowhere")
+                problems.append(f"{path.relative_to(ROOT)}: the link to {target} leads nowhere")
     return problems
 
 
