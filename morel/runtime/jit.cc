@@ -53,18 +53,29 @@ void stop_at_exit();
 std::atomic<const JitInterface*> loaded{nullptr};
 std::atomic<bool> unusable{false};  // forked while LLVM was at work
 
+// LLVM registers destructors with __cxa_atexit, which would run while the thread is at work. libmorel_llvm.so defines
+// that function to do nothing; RTLD_DEEPBIND makes the libraries that are loaded with it (no others) find that
+// definition first. Sanitizers refuse the flag; with them exit waits for the kernel at hand, which catches most cases.
+#if defined(RTLD_DEEPBIND) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+constexpr int open_flags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
+constexpr bool exit_waits = false;
+#else
+constexpr int open_flags = RTLD_NOW | RTLD_LOCAL;
+constexpr bool exit_waits = true;
+#endif
+
 const JitInterface* open_library() {
   Dl_info self;
   if (dladdr(reinterpret_cast<void*>(&jit_compile), &self) == 0 || !self.dli_fname) return nullptr;
   std::string path(self.dli_fname);
   path.replace(path.rfind('/') + 1, std::string::npos, "libmorel_llvm.so");
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen(path.c_str(), open_flags);
   if (!library && std::getenv("MOREL_JIT_VERBOSE")) std::fprintf(stderr, "morel jit: %s\n", dlerror());
   if (!library) return nullptr;
   using Entry = const JitInterface* (*)();
   const auto entry = reinterpret_cast<Entry>(dlsym(library, codegen::jit_interface_symbol));
   if (!entry) return nullptr;
-  std::atexit(stop_at_exit);  // runs before what LLVM registered while it was loaded
+  if (exit_waits) std::atexit(stop_at_exit);  // runs before what LLVM registered while it was loaded
   loaded.store(entry(), std::memory_order_release);
   return entry();
 }
@@ -76,6 +87,12 @@ const JitInterface* library() {
 
 // ------------------------------------------------------------------------------------------------ the thread
 
+void yield_to_others() {
+#ifdef __linux__
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10);
+#endif
+}
+
 class Compiler {
  public:
   void add(std::shared_ptr<LateLoop> loop) {
@@ -85,12 +102,12 @@ class Compiler {
     if (!running_) start();
     changed_.notify_all();
   }
-  // No compilation starts any more; returns when none runs.
-  void stop() {
+  // No compilation starts any more.
+  void stop(bool wait) {
     std::unique_lock guard(lock_);
     off_ = true;
     changed_.notify_all();
-    changed_.wait(guard, [&] { return !busy_; });
+    if (wait) changed_.wait(guard, [&] { return !busy_; });
   }
 
   void before_fork() { lock_.lock(); }
@@ -124,7 +141,6 @@ class Compiler {
   void work() {
 #ifdef __linux__
     pthread_setname_np(pthread_self(), "morel-jit");
-    setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10);
 #endif
     std::unique_lock guard(lock_);
     for (;;) {
@@ -134,6 +150,8 @@ class Compiler {
       queue_.pop_front();
       busy_ = true;
       guard.unlock();
+      library();
+      yield_to_others();  // but not while it holds the loader's lock, for which others may have to wait
       next->compile();
       guard.lock();
       busy_ = false;
@@ -165,7 +183,7 @@ Compiler& compiler() {
 }
 
 void stop_at_exit() {
-  if (Compiler* found = current.load(std::memory_order_acquire)) found->stop();
+  if (Compiler* found = current.load(std::memory_order_acquire)) found->stop(exit_waits);
 }
 
 [[maybe_unused]] const int fork_handlers = pthread_atfork(

@@ -16,7 +16,7 @@
 
 #include <gtest/gtest.h>
 
-#include "morel/base/thread_pool.h"
+#include "morel/codegen/llvm/disk_cache.h"
 #include "morel/loops/library.h"
 #include "morel/ops/registry.h"
 #include "morel/runtime/loop_kernel.h"
@@ -31,9 +31,23 @@ Program plus_constant(double constant) {
   return elementwise("plus.f32", {DType::Float32}, DType::Float32, [&](Args a) { return a[0] + constant; });
 }
 
-// Nothing of the tests goes into the user's cache. (Child processes are told what to use.)
-[[maybe_unused]] const int test_folder =
-    std::getenv("MOREL_TEST_REPORT") ? 0 : setenv("MOREL_CACHE_DIR", "/tmp/morel_jit_test", /*overwrite=*/0);
+// Nothing of the tests goes into the user's cache, and nothing of earlier runs into the tests. (Child processes are
+// told what to use.)
+class OwnCache : public testing::Environment {
+ public:
+  void SetUp() override {
+    if (std::getenv("MOREL_TEST_REPORT")) return;
+    folder_ = fs::temp_directory_path() / ("morel_jit_test_" + std::to_string(getpid()));
+    setenv("MOREL_CACHE_DIR", folder_.c_str(), /*overwrite=*/1);
+  }
+  void TearDown() override {
+    if (!folder_.empty()) fs::remove_all(folder_);
+  }
+
+ private:
+  fs::path folder_;
+};
+[[maybe_unused]] testing::Environment* const own_cache = testing::AddGlobalTestEnvironment(new OwnCache);
 
 bool has_jit() {
   static const bool found = jit_compile(plus_constant(1)) != nullptr;
@@ -58,7 +72,10 @@ void expect_same_as_interpreter(const Program& made, std::initializer_list<int64
 
 TEST(Jit, EqualsInterpreter) {
   NEEDS_JIT();
-  for (const Program& program : test_programs()) {
+  const std::vector<Program> programs = test_programs();
+  const size_t step = std::getenv("MOREL_TEST_REPORT") ? 3 : 1;  // inside other tests some of them will do
+  for (size_t i = 0; i < programs.size(); i += step) {
+    const Program& program = programs[i];
     expect_same_as_interpreter(program, {0, 1, 7, 31, 32, 33, 1000, 1024, 2100});
     if (HasFatalFailure()) return;
   }
@@ -204,6 +221,13 @@ TEST(Child, Compile) {
   std::ofstream(report) << stats.compiled << " " << stats.disk_hits;
 }
 
+// Ends while the thread in the background opens LLVM or compiles.
+TEST(Child, Exit) {
+  if (!std::getenv("MOREL_TEST_REPORT")) GTEST_SKIP() << "runs only inside other tests";
+  for (int i = 0; i < 4; ++i) run_once(LoopKernel(gelu_like(300 + i)), 10000);
+  std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(std::getenv("MOREL_TEST_SLEEP"))));
+}
+
 class Cache : public testing::Test {
  protected:
   void SetUp() override {
@@ -328,6 +352,38 @@ TEST_F(Cache, ProcessesAtTheSameTime) {
   }
   EXPECT_EQ(files().size(), 3u);  // no temporary ones
   EXPECT_EQ(run(), Pair(0, 3));
+}
+
+TEST_F(Cache, ExitUnderWay) {
+  filter_ = "Child.Exit";
+  for (int delay = 0; delay < 120; delay += 8) {
+    const pid_t child = start("report", {{"MOREL_TEST_SLEEP", std::to_string(delay)}});
+    EXPECT_EQ(wait(child), 0) << "after " << delay << " ms";
+  }
+}
+
+TEST(DiskCache, KeepsTheNewest) {
+  const fs::path folder = fs::temp_directory_path() / ("morel_disk_cache_" + std::to_string(getpid()));
+  const std::string before = std::getenv("MOREL_CACHE_DIR");
+  setenv("MOREL_CACHE_DIR", folder.c_str(), 1);
+  const codegen::DiskCache cache;
+  setenv("MOREL_CACHE_DIR", before.c_str(), 1);
+  EXPECT_EQ(cache.read("key 0"), std::nullopt);
+  for (int i = 0; i < 10; ++i) cache.write("key " + std::to_string(i), "content " + std::to_string(i));
+  EXPECT_EQ(cache.read("key 3"), "content 3");
+  cache.remove_old_files(10);
+  EXPECT_EQ(cache.read("key 0"), "content 0");
+  const auto now = fs::file_time_type::clock::now();
+  int age = 0;
+  for (const auto& entry : fs::directory_iterator(folder / "jit"))
+    fs::last_write_time(entry.path(), now - std::chrono::hours(age++));
+  cache.write("key 5", "new");
+  cache.remove_old_files(8);
+  int left = 0;
+  for (int i = 0; i < 10; ++i) left += cache.read("key " + std::to_string(i)).has_value();
+  EXPECT_EQ(left, 4);
+  EXPECT_EQ(cache.read("key 5"), "new");
+  fs::remove_all(folder);
 }
 
 // The lower instruction sets of this machine.

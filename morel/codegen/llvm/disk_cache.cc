@@ -4,10 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 namespace morel::codegen {
 namespace {
@@ -107,10 +110,11 @@ void DiskCache::write(std::string_view key, std::string_view content) const noex
   if (folder_.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
-  static std::atomic<int> count{0};
+  static std::atomic<int> written{0};
+  const int count = written.fetch_add(1);
+  if (count == 0) remove_old_files();  // once in a process
   const std::string target = path(key);
-  const std::string temporary =
-      target + "." + std::to_string(::getpid()) + "." + std::to_string(count.fetch_add(1)) + ".tmp";
+  const std::string temporary = target + "." + std::to_string(::getpid()) + "." + std::to_string(count) + ".tmp";
   std::string body(key);
   body += content;
   Header header{{}, key.size(), content.size(), stable_hash(body)};
@@ -125,6 +129,23 @@ void DiskCache::write(std::string_view key, std::string_view content) const noex
   if (!good || ::rename(temporary.c_str(), target.c_str()) != 0) ::unlink(temporary.c_str());
 } catch (const std::exception&) {
   // A kernel that cannot be kept is compiled again by the next process.
+}
+
+void DiskCache::remove_old_files(size_t limit) const noexcept try {
+  namespace fs = std::filesystem;
+  std::vector<std::pair<fs::file_time_type, fs::path>> files;
+  std::error_code error;
+  for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
+    const fs::file_time_type time = at->last_write_time(error);
+    if (!error) files.emplace_back(time, at->path());
+    error.clear();  // another process may have removed it
+  }
+  if (files.size() <= limit) return;
+  const auto middle = files.begin() + static_cast<std::ptrdiff_t>(files.size() - limit / 2);
+  std::nth_element(files.begin(), middle, files.end());
+  for (auto it = files.begin(); it != middle; ++it) fs::remove(it->second, error);
+} catch (const std::exception&) {
+  // The next process tries again.
 }
 
 }  // namespace morel::codegen

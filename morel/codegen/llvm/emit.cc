@@ -13,7 +13,9 @@
 #include <llvm/IR/Module.h>
 
 #include "morel/base/error.h"
+#include "morel/codegen/llvm/control.h"
 #include "morel/codegen/llvm/helpers.h"
+#include "morel/codegen/llvm/lanes.h"
 #include "morel/loops/rewrite.h"
 
 namespace morel::codegen {
@@ -32,11 +34,7 @@ using loops::ProgramKind;
 using loops::ReduceOp;
 using loops::ScalarOp;
 using loops::Statement;
-using Values = std::vector<Value*>;
 using Statements = std::vector<const Statement*>;
-
-bool is_arg(ReduceOp op) { return op == ReduceOp::ArgMin || op == ReduceOp::ArgMax; }
-bool is_extreme(ReduceOp op) { return op == ReduceOp::Min || op == ReduceOp::Max; }
 
 // Position-dependent statements of one stage (one pass over the inner axis) and what follows the pass.
 struct Stage {
@@ -50,14 +48,14 @@ struct Uses {
   bool has_rare = false;
 };
 
-class Emitter {
+class Emitter : ControlBuilder {
   enum class Mode { Usual, Search, All };
 
  public:
-  Emitter(const Program& program, const std::string& symbol, const LlvmTarget& target, llvm::Module& module)
-      : program_(program),
-        b_(module.getContext()),
-        function_(make_function(symbol, target, module)),
+  Emitter(const Program& program, const std::string& symbol, const LlvmTarget& target, llvm::Module& module,
+          llvm::IRBuilderBase& builder)
+      : ControlBuilder(builder, make_function(symbol, target, module)),
+        program_(program),
         ops_(b_, function_, choose_lanes(target), target) {
     for (const Statement& statement : program.statements) {
       if (statement.stage >= static_cast<int>(stages_.size())) stages_.resize(statement.stage + 1);
@@ -172,84 +170,6 @@ class Emitter {
     return out;
   }
 
-  // ---------------------------------------------------------------------------------------------- pieces of IR
-
-  Value* i64(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
-  BasicBlock* block(const char* name) { return BasicBlock::Create(b_.getContext(), name, function_); }
-  Value* at(Value* base, Value* offset) { return b_.CreateGEP(b_.getInt8Ty(), base, offset); }
-  Value* at(Value* base, Value* idx, int64_t size) { return at(base, b_.CreateNSWMul(idx, i64(size))); }
-  Value* at(Value* base, int64_t offset) { return at(base, i64(offset)); }
-  Value* smaller(Value* x, Value* y) { return b_.CreateSelect(b_.CreateICmpSLT(x, y), x, y); }
-  Value* padded(Value* m) { return b_.CreateAnd(b_.CreateNSWAdd(m, i64(pad_ - 1)), i64(-pad_)); }
-
-  void if_then(Value* condition, const std::function<void()>& then) {
-    BasicBlock *inside = block("then"), *done = block("done");
-    b_.CreateCondBr(condition, inside, done);
-    b_.SetInsertPoint(inside);
-    then();
-    b_.CreateBr(done);
-    b_.SetInsertPoint(done);
-  }
-  // condition ? then() : otherwise(), where at most one is evaluated.
-  Values choose(Value* condition, const std::function<Values()>& then, const std::function<Values()>& otherwise) {
-    BasicBlock *left = block("then"), *right = block("else"), *done = block("done");
-    b_.CreateCondBr(condition, left, right);
-    b_.SetInsertPoint(left);
-    const Values x = then();
-    BasicBlock* left_end = b_.GetInsertBlock();
-    b_.CreateBr(done);
-    b_.SetInsertPoint(right);
-    const Values y = otherwise();
-    BasicBlock* right_end = b_.GetInsertBlock();
-    b_.CreateBr(done);
-    b_.SetInsertPoint(done);
-    Values out;
-    for (size_t i = 0; i < x.size(); ++i) {
-      llvm::PHINode* phi = b_.CreatePHI(x[i]->getType(), 2);
-      phi->addIncoming(x[i], left_end), phi->addIncoming(y[i], right_end);
-      out.push_back(phi);
-    }
-    return out;
-  }
-  // for (i = begin; i < end; i = body(i))
-  void while_loop(Value* begin, Value* end, const std::function<Value*(Value*)>& body) {
-    BasicBlock *before = b_.GetInsertBlock(), *head = block("loop"), *inside = block("body"), *done = block("done");
-    b_.CreateBr(head);
-    b_.SetInsertPoint(head);
-    llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2);
-    i->addIncoming(begin, before);
-    b_.CreateCondBr(b_.CreateICmpSLT(i, end), inside, done);
-    b_.SetInsertPoint(inside);
-    Value* next = body(i);
-    i->addIncoming(next, b_.GetInsertBlock());
-    b_.CreateBr(head);
-    b_.SetInsertPoint(done);
-  }
-  // for (i = 0; ...; i += step) with end > 0; `carried` values go from step to step.
-  Values step_loop(Value* end, int64_t step, const Values& start,
-                   const std::function<Values(Value*, const Values&)>& body) {
-    BasicBlock *before = b_.GetInsertBlock(), *inside = block("step"), *done = block("done");
-    b_.CreateBr(inside);
-    b_.SetInsertPoint(inside);
-    llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2);
-    i->addIncoming(i64(0), before);
-    std::vector<llvm::PHINode*> phis;
-    Values carried;
-    for (Value* value : start) {
-      phis.push_back(b_.CreatePHI(value->getType(), 2));
-      phis.back()->addIncoming(value, before);
-      carried.push_back(phis.back());
-    }
-    const Values next = body(i, carried);
-    Value* following = b_.CreateNSWAdd(i, i64(step));
-    BasicBlock* last = b_.GetInsertBlock();
-    i->addIncoming(following, last);
-    for (size_t k = 0; k < phis.size(); ++k) phis[k]->addIncoming(next[k], last);
-    b_.CreateCondBr(b_.CreateICmpSLT(following, end), inside, done);
-    b_.SetInsertPoint(done);
-    return next;
-  }
-
   // ---------------------------------------------------------------------------------------------- arguments, blocks
 
   Value* field(size_t offset, llvm::Type* type) {
@@ -281,15 +201,15 @@ class Emitter {
   void allocate_blocks() {
     for (size_t i = 0; i < program_.buffers.size(); ++i)
       blocks_.push_back(passing_[i] ? ops_.allocate(block_size * element_size(i), "block") : nullptr);
+    const ControlBuilder& control = *this;
     for (const auto& [reg, statement] : reductions_) {
       const int64_t size = size_of(statement->value.dtype());
       if (columns()) {
-        lanes_[reg] = ops_.allocate(block_size * size, "column");
+        columns_[reg] = ops_.allocate(block_size * size, "column");
         if (is_arg(statement->reduce)) indices_[reg] = ops_.allocate(block_size * 8, "index");
         continue;
       }
-      lanes_[reg] = ops_.allocate(num_lanes * size, "lanes");
-      if (is_arg(statement->reduce)) indices_[reg] = ops_.allocate(num_lanes * 8, "index");
+      rows_reduced_.try_emplace(reg, control, ops_, statement->reduce, statement->value.dtype());
       if (!reduced_in_place(*statement)) reduced_[reg] = ops_.allocate(block_size * size, "reduced");
     }
   }
@@ -326,125 +246,21 @@ class Emitter {
   void emit_row_stage(const Stage& stage) {
     if (!stage.pass.empty()) {
       for (const Statement* statement : stage.pass) {
-        if (statement->kind == Statement::Kind::Reduce) start_lanes(*statement);
+        if (statement->kind == Statement::Kind::Reduce) rows_reduced_.at(statement->target).start();
       }
       emit_pass(stage.pass, i64(0), n_);
       for (const Statement* statement : stage.pass) {
-        if (statement->kind == Statement::Kind::Reduce) fold(*statement);
+        if (statement->kind == Statement::Kind::Reduce)
+          registers_[statement->target] = rows_reduced_.at(statement->target).fold();
       }
     }
     if (!stage.rows.empty()) emit_row_stores(stage.rows);
-  }
-
-  int vectors_of_lanes() const { return num_lanes / ops_.lanes(); }
-
-  void start_lanes(const Statement& statement) {
-    const DType dtype = statement.value.dtype();
-    const Vector start = ops_.identity(statement.reduce, dtype);
-    for (int v = 0; v < vectors_of_lanes(); ++v) {
-      const int64_t first = v * ops_.lanes();
-      ops_.store(dtype, at(lanes_[statement.target], first * size_of(dtype)), start);
-      if (is_arg(statement.reduce))
-        ops_.store(DType::Int64, at(indices_[statement.target], first * 8), ops_.constant(-1.0, DType::Int64));
-    }
-  }
-
-  void fold(const Statement& statement) {
-    const DType dtype = statement.value.dtype();
-    const int64_t reg = statement.target;
-    if (is_complex(dtype) || is_arg(statement.reduce)) {
-      Values args = {lanes_[reg]};
-      if (is_arg(statement.reduce)) args.push_back(indices_[reg]);
-      ops_.call(fold_helper_name(statement.reduce, dtype), args);
-      registers_[reg] = ops_.load_one(is_arg(statement.reduce) ? DType::Int64 : dtype, args.back());
-      return;
-    }
-    std::vector<Vector> parts;
-    for (int v = 0; v < vectors_of_lanes(); ++v)
-      parts.push_back(ops_.load(dtype, at(lanes_[reg], v * ops_.lanes() * size_of(dtype))));
-    for (size_t half = parts.size() / 2; half; half /= 2) {
-      for (size_t v = 0; v < half; ++v) parts[v] = ops_.combine(statement.reduce, dtype, parts[v], parts[v + half]);
-    }
-    for (int width = ops_.lanes(); width > 1; width /= 2)
-      parts[0] = ops_.combine(statement.reduce, dtype, parts[0], ops_.upper_half(parts[0], width));
-    registers_[reg] = ops_.first_lane(parts[0]);
   }
 
   void emit_row_stores(const Statements& statements) {
     begin_scope(nullptr);
     for (const Statement* statement : statements)
       ops_.store_one(storage(statement->target), bases_[statement->target], value(statement->value));
-  }
-
-  // Adds a block of m elements at `x` to the lanes of a row.
-  void accumulate(const Statement& statement, Value* x, Value* m, Value* j) {
-    const DType dtype = statement.value.dtype();
-    const int64_t reg = statement.target, size = size_of(dtype);
-    if (is_complex(dtype) || is_arg(statement.reduce)) {
-      Values args = {lanes_[reg], x, m};
-      if (is_arg(statement.reduce)) args = {lanes_[reg], indices_[reg], x, m, j};
-      ops_.call(reduce_helper_name(statement.reduce, dtype), args);
-      return;
-    }
-    Value* whole = b_.CreateAnd(m, i64(-num_lanes));
-    if_then(b_.CreateICmpNE(whole, i64(0)), [&] {
-      const std::vector<Vector> sums = is_extreme(statement.reduce) && is_float(dtype) ? extremes(statement, x, whole)
-                                                                                       : sums_of(statement, x, whole);
-      for (int v = 0; v < vectors_of_lanes(); ++v) {
-        Value* place = at(lanes_[reg], v * ops_.lanes() * size);
-        ops_.store(dtype, place, ops_.combine(statement.reduce, dtype, ops_.load(dtype, place), sums[v]));
-      }
-    });
-    // The rest of a row; what lies behind it up to whole vectors may be read.
-    if_then(b_.CreateICmpNE(whole, m), [&] {
-      Value* rest = b_.CreateNSWSub(m, whole);
-      Value* tail = at(x, whole, size);
-      for (int v = 0; v < vectors_of_lanes(); ++v) {
-        const int64_t first = v * ops_.lanes();
-        Value* place = at(lanes_[reg], first * size);
-        Value* inside = b_.CreateICmpSLT(ops_.positions(i64(first)).re, ops_.splat(rest).re);
-        const Vector old = ops_.load(dtype, place);
-        const Vector sum = ops_.combine(statement.reduce, dtype, old, ops_.load(dtype, at(tail, first * size)));
-        ops_.store(dtype, place, ops_.select(inside, sum, old));
-      }
-    });
-  }
-
-  std::vector<Vector> sums_of(const Statement& statement, Value* x, Value* whole) {
-    const DType dtype = statement.value.dtype();
-    const Values start(static_cast<size_t>(vectors_of_lanes()), ops_.identity(statement.reduce, dtype).re);
-    const Values sums = step_loop(whole, num_lanes, start, [&](Value* i, const Values& carried) {
-      Values out;
-      for (int v = 0; v < vectors_of_lanes(); ++v) {
-        Value* place = at(at(x, i, size_of(dtype)), v * ops_.lanes() * size_of(dtype));
-        out.push_back(ops_.combine(statement.reduce, dtype, {carried[v]}, ops_.load(dtype, place)).re);
-      }
-      return out;
-    });
-    return std::vector<Vector>(sums.begin(), sums.end());
-  }
-
-  // Largest (smallest) floats: NaN is looked for aside, which keeps the chain of dependent operations short.
-  std::vector<Vector> extremes(const Statement& statement, Value* x, Value* whole) {
-    const DType dtype = statement.value.dtype();
-    const size_t count = static_cast<size_t>(vectors_of_lanes());
-    Values start(count, ops_.identity(statement.reduce, dtype).re);
-    start.resize(2 * count, ops_.constant(0.0, DType::Bool).re);
-    const Values found = step_loop(whole, num_lanes, start, [&](Value* i, const Values& carried) {
-      Values out = carried;
-      for (size_t v = 0; v < count; ++v) {
-        Value* place = at(at(x, i, size_of(dtype)), static_cast<int64_t>(v) * ops_.lanes() * size_of(dtype));
-        Value* next = ops_.load(dtype, place).re;
-        Value* better = ops_.beyond(statement.reduce, dtype, {next}, {carried[v]});
-        out[v] = b_.CreateSelect(better, next, carried[v]);
-        out[count + v] = b_.CreateOr(carried[count + v], b_.CreateFCmpUNO(next, next));
-      }
-      return out;
-    });
-    std::vector<Vector> out;
-    for (size_t v = 0; v < count; ++v)
-      out.push_back(ops_.select(found[count + v], ops_.constant(__builtin_nan(""), dtype), {found[v]}));
-    return out;
   }
 
   // ---------------------------------------------------------------------------------------------- Columns
@@ -478,7 +294,7 @@ class Emitter {
     step_loop(width, ops_.lanes(), {}, [&](Value* i, const Values&) {
       for (const auto& [reg, statement] : reductions_) {
         const DType dtype = statement->value.dtype();
-        ops_.store(dtype, at(lanes_[reg], i, size_of(dtype)), ops_.identity(statement->reduce, dtype));
+        ops_.store(dtype, at(columns_[reg], i, size_of(dtype)), ops_.identity(statement->reduce, dtype));
         if (is_arg(statement->reduce))
           ops_.store(DType::Int64, at(indices_[reg], i, 8), ops_.constant(-1.0, DType::Int64));
       }
@@ -488,7 +304,7 @@ class Emitter {
 
   void reduce_column(const Statement& statement, const Vector& x) {
     const DType dtype = statement.value.dtype();
-    Value* place = at(lanes_[statement.target], i_, size_of(dtype));
+    Value* place = at(columns_[statement.target], i_, size_of(dtype));
     const Vector old = ops_.load(dtype, place);
     if (!is_arg(statement.reduce)) return ops_.store(dtype, place, ops_.combine(statement.reduce, dtype, old, x));
     Value* index_place = at(indices_[statement.target], i_, 8);
@@ -501,6 +317,7 @@ class Emitter {
 
   // ---------------------------------------------------------------------------------------------- passes
 
+  Value* padded(Value* m) { return b_.CreateAnd(b_.CreateNSWAdd(m, i64(pad_ - 1)), i64(-pad_)); }
   // Elements of a pass that are treated together: whole vectors, or the rest of the row.
   Value* chunk(Value* left, Value* limit) {
     Value* whole = smaller(b_.CreateAnd(left, i64(-pad_)), limit);
@@ -551,6 +368,10 @@ class Emitter {
   }
 
   void emit_loop(const Statements& statements, Value* width, Mode mode) {
+    const bool idle = std::ranges::all_of(statements, [&](const Statement* statement) {
+      return statement->kind == Statement::Kind::Reduce && !columns() && reduced_in_place(*statement);
+    });
+    if (idle) return;
     begin_body(mode);
     step_loop(width, ops_.lanes(), {}, [&](Value* i, const Values&) {
       i_ = i;
@@ -634,15 +455,30 @@ class Emitter {
     for (int64_t buffer : uses_.used) {
       const auto block = [&]() -> Values {
         if (!uses_.loaded.contains(buffer)) return {blocks_[buffer]};
-        if_then(b_.CreateICmpNE(strides_[buffer], i64(0)), [&] {
-          Value* from = at(bases_[buffer], b_.CreateNSWMul(position_, strides_[buffer]));
-          load_block(buffer, from, strides_[buffer], m, width);
-        });
+        if_then(b_.CreateICmpNE(strides_[buffer], i64(0)), [&] { fill_block(buffer, m, width); });
         return {blocks_[buffer]};
       };
       const auto direct = [&]() -> Values { return {at(bases_[buffer], position_, element_size(buffer))}; };
       places_[buffer] = choose(b_.CreateAnd(direct_[buffer], whole), direct, block)[0];
     }
+  }
+
+  // Of a contiguous buffer only the end of a row passes through its block.
+  void fill_block(int64_t buffer, Value* m, Value* width) {
+    Value* from = at(bases_[buffer], b_.CreateNSWMul(position_, strides_[buffer]));
+    const auto call = [&] { load_block(buffer, from, strides_[buffer], m, width); };
+    if (!ops_.can_mask(storage(buffer))) return call();
+    const auto masked = [&]() -> Values {
+      for (int64_t first = 0; first < pad_; first += ops_.lanes()) {
+        const int64_t offset = first * element_size(buffer);
+        ops_.load_some(storage(buffer), at(blocks_[buffer], offset), at(from, offset), ops_.below(first, m));
+      }
+      return {};
+    };
+    choose(direct_[buffer], masked, [&]() -> Values {
+      call();
+      return {};
+    });
   }
 
   void close_blocks(const Statements& statements, Value* m) {
@@ -652,7 +488,7 @@ class Emitter {
         if_then(b_.CreateICmpEQ(places_[target], blocks_[target]), [&] { save_block(target, m); });
       } else if (!columns()) {
         Value* source = reduced_in_place(*statement) ? places_[statement->value->index] : reduced_[target];
-        accumulate(*statement, source, m, position_);
+        rows_reduced_.at(target).add(source, m, position_);
       }
     }
   }
@@ -660,19 +496,49 @@ class Emitter {
   void save_block(int64_t buffer, Value* m) {
     Value* stride = strides_[buffer];
     Value* place = at(bases_[buffer], b_.CreateNSWMul(position_, stride));
-    const auto save = [&]() -> Values {
+    const auto call = [&]() -> Values {
       ops_.call(save_helper_name(element_size(buffer)), Values{place, stride, blocks_[buffer], m});
       return {};
+    };
+    const auto masked = [&]() -> Values {
+      for (int64_t first = 0; first < pad_; first += ops_.lanes()) {
+        const int64_t offset = first * element_size(buffer);
+        ops_.store_some(storage(buffer), at(place, offset), at(blocks_[buffer], offset), ops_.below(first, m));
+      }
+      return {};
+    };
+    const auto save = [&]() -> Values {
+      return ops_.can_mask(storage(buffer)) ? choose(direct_[buffer], masked, call) : call();
     };
     if (!streaming_[buffer]) {
       save();
       return;
     }
     const auto stream = [&]() -> Values {
-      ops_.call(stream_helper_name, Values{place, blocks_[buffer], b_.CreateNSWMul(m, i64(element_size(buffer)))});
+      stream_block(place, blocks_[buffer], b_.CreateNSWMul(m, i64(element_size(buffer))));
       return {};
     };
     choose(b_.CreateAnd(stream_, b_.CreateICmpEQ(stride, i64(element_size(buffer)))), stream, save);
+  }
+
+  // Whole cache lines go to memory without being read into the cache first.
+  void stream_block(Value* to, Value* from, Value* bytes) {
+    Value* address = b_.CreatePtrToInt(to, b_.getInt64Ty());
+    Value* head = smaller(b_.CreateAnd(b_.CreateNeg(address), i64(63)), bytes);
+    Value* lines = b_.CreateAnd(b_.CreateNSWSub(bytes, head), i64(-64));
+    Value* done = b_.CreateNSWAdd(head, lines);
+    const auto copy = [&](Value* begin, Value* count) {
+      ops_.call(save_helper_name(1), Values{at(to, begin), i64(1), at(from, begin), count});
+    };
+    if_then(b_.CreateICmpNE(head, i64(0)), [&] { copy(i64(0), head); });
+    if_then(b_.CreateICmpNE(lines, i64(0)), [&] {
+      step_loop(lines, 64, {}, [&](Value* i, const Values&) {
+        Value* offset = b_.CreateNSWAdd(head, i);
+        ops_.stream_line(at(to, offset), at(from, offset));
+        return Values{};
+      });
+    });
+    if_then(b_.CreateICmpNE(done, bytes), [&] { copy(done, b_.CreateNSWSub(bytes, done)); });
   }
 
   // ---------------------------------------------------------------------------------------------- values
@@ -750,15 +616,13 @@ class Emitter {
 
   Vector column_register(const Expr& x) {
     const Statement& statement = *reductions_.at(x->index);
-    if (!is_arg(statement.reduce)) return ops_.load(x.dtype(), at(lanes_[x->index], i_, size_of(x.dtype())));
+    if (!is_arg(statement.reduce)) return ops_.load(x.dtype(), at(columns_[x->index], i_, size_of(x.dtype())));
     const Vector index = ops_.load(DType::Int64, at(indices_[x->index], i_, 8));
     const Vector none = ops_.constant(0.0, DType::Int64);
     return ops_.select(b_.CreateICmpSLT(index.re, none.re), none, index);
   }
 
   const Program& program_;
-  llvm::IRBuilder<> b_;
-  llvm::Function* function_;
   std::unordered_map<const ExprNode*, bool> positional_;
   VectorBuilder ops_;
   std::vector<Stage> stages_;
@@ -770,7 +634,8 @@ class Emitter {
   // Values of the function, by buffer or register.
   Value *rows_ = nullptr, *n_ = nullptr, *stream_ = nullptr;
   Values pointers_, row_strides_, strides_, direct_, params_, blocks_;
-  std::map<int64_t, Value*> lanes_, indices_, reduced_;
+  std::map<int64_t, Value*> columns_, indices_, reduced_;
+  std::map<int64_t, RowReduction> rows_reduced_;
   std::map<int64_t, Vector> registers_;
   Values bases_;  // of the row at hand
   Values ahead_;  // what the pass at hand fetches
@@ -790,7 +655,8 @@ class Emitter {
 std::unique_ptr<llvm::Module> llvm_module(const Program& program, const std::string& symbol, const LlvmTarget& target,
                                           llvm::LLVMContext& context) {
   auto module = std::make_unique<llvm::Module>("morel", context);
-  Emitter(program, symbol, target, *module).run();
+  llvm::IRBuilder<> builder(context);
+  Emitter(program, symbol, target, *module, builder).run();
   return module;
 }
 

@@ -13,9 +13,6 @@ class LLVMContext;
 
 namespace morel::codegen {
 
-// Changes with the code that is made for a program: compiled kernels on disk are found by it.
-inline constexpr int llvm_emitter_version = 1;
-
 // The code follows codegen/c, whose layout of passes, chunks and blocks it shares: a pass walks the inner axis in
 // chunks; contiguous operands are read and written where they lie, others through a block of `block_size` elements that
 // is padded to whole vectors.

@@ -93,29 +93,24 @@ class Table {
 
 // ------------------------------------------------------------------------------------------------ reductions
 
-template <ReduceOp op, class T>
-T combine(T x, T y) {
-  return op == ReduceOp::Sum ? x + y : x * y;
-}
-
 // As loops/interpret.cc has it.
-template <ReduceOp op, class T>
-void reduce(T* row, const T* x, int64_t m) {
+template <class T>
+void reduce_product(T* row, const T* x, int64_t m) {
   const int64_t whole = m / num_lanes * num_lanes;
   if (whole) {
     T block[num_lanes];
-    std::fill_n(block, num_lanes, T(op == ReduceOp::Sum ? 0 : 1));
+    std::fill_n(block, num_lanes, T(1));
     for (int64_t i = 0; i < whole; i += num_lanes) {
-      for (int l = 0; l < num_lanes; ++l) block[l] = combine<op>(block[l], x[i + l]);
+      for (int l = 0; l < num_lanes; ++l) block[l] = block[l] * x[i + l];
     }
-    for (int l = 0; l < num_lanes; ++l) row[l] = combine<op>(row[l], block[l]);
+    for (int l = 0; l < num_lanes; ++l) row[l] = row[l] * block[l];
   }
-  for (int64_t i = whole; i < m; ++i) row[i - whole] = combine<op>(row[i - whole], x[i]);
+  for (int64_t i = whole; i < m; ++i) row[i - whole] = row[i - whole] * x[i];
 }
-template <ReduceOp op, class T>
-void fold(T* row) {
+template <class T>
+void fold_product(T* row) {
   for (int half = num_lanes / 2; half; half /= 2) {
-    for (int l = 0; l < half; ++l) row[l] = combine<op>(row[l], row[l + half]);
+    for (int l = 0; l < half; ++l) row[l] = row[l] * row[l + half];
   }
 }
 
@@ -127,10 +122,8 @@ void Table::add_complex() {
   add(helper_name(ScalarOp::Sqrt, dtype), unary<ScalarOp::Sqrt, T>);
   add(helper_name(ScalarOp::Mul, dtype), binary<ScalarOp::Mul, T>);
   add(helper_name(ScalarOp::Div, dtype), binary<ScalarOp::Div, T>);
-  add(reduce_helper_name(ReduceOp::Sum, dtype), reduce<ReduceOp::Sum, T>);
-  add(reduce_helper_name(ReduceOp::Prod, dtype), reduce<ReduceOp::Prod, T>);
-  add(fold_helper_name(ReduceOp::Sum, dtype), fold<ReduceOp::Sum, T>);
-  add(fold_helper_name(ReduceOp::Prod, dtype), fold<ReduceOp::Prod, T>);
+  add(reduce_helper_name(ReduceOp::Prod, dtype), reduce_product<T>);
+  add(fold_helper_name(ReduceOp::Prod, dtype), fold_product<T>);
 }
 
 template <ReduceOp op, class T>
@@ -138,17 +131,6 @@ bool before(T x, T y) {
   return (op == ReduceOp::ArgMin ? x < y : x > y) || (scalar::is_nan(x) && !scalar::is_nan(y));
 }
 
-template <ReduceOp op, class T>
-void reduce_position(T* row, int64_t* index, const T* x, int64_t m, int64_t j) {
-  for (int64_t i = 0; i < m; i += num_lanes) {
-    const int count = static_cast<int>(std::min<int64_t>(num_lanes, m - i));
-    for (int l = 0; l < count; ++l) {
-      const bool better = (index[l] < 0) | before<op>(x[i + l], row[l]);
-      row[l] = better ? x[i + l] : row[l];
-      index[l] = better ? j + i + l : index[l];
-    }
-  }
-}
 template <ReduceOp op, class T>
 void fold_position(T* row, int64_t* index) {
   for (int half = num_lanes / 2; half; half /= 2) {
@@ -166,8 +148,6 @@ void fold_position(T* row, int64_t* index) {
 template <class T>
 void Table::add_positions() {
   constexpr DType dtype = dtype_of<T>;
-  add(reduce_helper_name(ReduceOp::ArgMin, dtype), reduce_position<ReduceOp::ArgMin, T>);
-  add(reduce_helper_name(ReduceOp::ArgMax, dtype), reduce_position<ReduceOp::ArgMax, T>);
   add(fold_helper_name(ReduceOp::ArgMin, dtype), fold_position<ReduceOp::ArgMin, T>);
   add(fold_helper_name(ReduceOp::ArgMax, dtype), fold_position<ReduceOp::ArgMax, T>);
 }
@@ -205,23 +185,6 @@ void save(char* to, int64_t stride, const void* from, int64_t m) {
   for (int64_t i = 0; i < m; ++i) std::memcpy(to + i * stride, source + i, sizeof(T));
 }
 
-// Whole cache lines go to memory without being read into the cache first.
-void stream(char* to, const char* from, int64_t bytes) {
-#if defined(__SSE2__)
-  const int64_t head = std::min<int64_t>(-reinterpret_cast<uintptr_t>(to) & 63, bytes);
-  std::memcpy(to, from, static_cast<size_t>(head));
-  int64_t i = head;
-  for (; i + 64 <= bytes; i += 64) {
-    for (int part = 0; part < 64; part += 16) {
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + i + part),
-                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i + part)));
-    }
-  }
-  std::memcpy(to + i, from + i, static_cast<size_t>(bytes - i));
-#else
-  std::memcpy(to, from, static_cast<size_t>(bytes));
-#endif
-}
 void stream_end() {
 #if defined(__SSE2__)
   _mm_sfence();
@@ -238,7 +201,7 @@ void Table::add_copies() {
   add(load_helper_name(4), load<uint32_t>), add(save_helper_name(4), save<uint32_t>);
   add(load_helper_name(8), load<uint64_t>), add(save_helper_name(8), save<uint64_t>);
   add(load_helper_name(16), load<Pair>), add(save_helper_name(16), save<Pair>);
-  add(stream_helper_name, stream), add(stream_end_helper_name, stream_end);
+  add(stream_end_helper_name, stream_end);
 }
 
 std::string name_of(const char* head, std::string_view op, DType dtype) {

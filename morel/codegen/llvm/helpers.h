@@ -20,15 +20,15 @@ std::span<const Helper> helpers();
 
 // void(const T* x, [const T* y,] R* out, int64_t m)
 std::string helper_name(loops::ScalarOp op, DType dtype);
-// void(T* lanes, const T* x, int64_t m); positions: void(T* lanes, int64_t* index, const T* x, int64_t m, int64_t j)
+// Products of complex numbers: void(T* lanes, const T* x, int64_t m)
 std::string reduce_helper_name(loops::ReduceOp op, DType dtype);
-// void(T* lanes); positions: void(T* lanes, int64_t* index). The result is the first element of what is passed last.
+// The same: void(T* lanes); positions: void(T* lanes, int64_t* index). The result is the first element of what is
+// passed last.
 std::string fold_helper_name(loops::ReduceOp op, DType dtype);
 // void(void* to, const char* from, int64_t stride, int64_t m, int64_t padded): pads with zeros
 std::string load_helper_name(int64_t size);
 // void(char* to, int64_t stride, const void* from, int64_t m)
 std::string save_helper_name(int64_t size);
-inline constexpr const char* stream_helper_name = "morel_stream";  // void(char* to, const char* from, int64_t bytes)
 inline constexpr const char* stream_end_helper_name = "morel_stream_end";  // void()
 
 }  // namespace morel::codegen

@@ -1,5 +1,8 @@
 #include "morel/codegen/llvm/jit.h"
 
+#include <dlfcn.h>
+#include <sys/stat.h>
+
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -47,12 +50,22 @@ void complain(const std::exception& error) {
 // The instruction sets of the library compiled ahead of time, so that both compute the same.
 LlvmTarget target_of(int isa) {
 #if defined(__x86_64__)
-  if (isa == 2) return {"avx512", "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512cd,+fma,+f16c,+bmi2", 64, true, true};
-  if (isa == 1) return {"avx2", "+avx2,+fma,+f16c,+bmi2", 32, true, true};
-  return {"sse4", "+sse4.2", 16, false, false};
+  if (isa == 2)
+    return {"avx512", "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512cd,+fma,+f16c,+bmi2", 64, true, true, true};
+  if (isa == 1) return {"avx2", "+avx2,+fma,+f16c,+bmi2", 32, true, true, false};
+  return {"sse4", "+sse4.2", 16, false, false, false};
 #else
-  return {"generic", "", 16, true, true};
+  return {"generic", "", 16, true, true, false};
 #endif
+}
+
+// Every build of this library has its own kernels on disk: nobody must remember to count up a version.
+std::string own_version() {
+  Dl_info self;
+  struct stat facts;
+  if (dladdr(reinterpret_cast<void*>(&own_version), &self) == 0 || ::stat(self.dli_fname, &facts) != 0)
+    raise(ErrorKind::Internal, "internal error: the library of the JIT does not know its own file");
+  return cat(facts.st_size, " bytes of ", facts.st_mtim.tv_sec, ".", facts.st_mtim.tv_nsec);
 }
 
 class Jit {
@@ -62,16 +75,13 @@ class Jit {
     llvm::InitializeNativeTargetAsmPrinter();
     jit_ = check(orc::LLJITBuilder().setJITTargetMachineBuilder(machine_builder()).create());
     orc::SymbolMap symbols;
-    std::string names;
     for (const Helper& helper : helpers()) {
       symbols[jit_->mangleAndIntern(helper.name)] = {orc::ExecutorAddr::fromPtr(helper.address),
                                                      llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
-      names += helper.name + " ";
     }
     check(jit_->getMainJITDylib().define(orc::absoluteSymbols(std::move(symbols))));
-    version_ = "emitter " + std::to_string(llvm_emitter_version) + ", LLVM " LLVM_VERSION_STRING ", " +
-               jit_->getTargetTriple().str() + " " + target_.name + ", helpers " + std::to_string(stable_hash(names)) +
-               "\n";
+    version_ = "LLVM " LLVM_VERSION_STRING ", " + jit_->getTargetTriple().str() + " " + target_.name + ", " +
+               own_version() + "\n";
   }
 
   LoopFn compile(const Program& program) {
@@ -200,3 +210,7 @@ constexpr JitInterface interface {
 extern "C" __attribute__((visibility("default"))) const morel::codegen::JitInterface* morel_jit_interface_1() {
   return &morel::codegen::interface;
 }
+
+// Hides libc's function from LLVM and the libraries that come with it, whose static objects must outlive a thread that
+// compiles while the process ends (runtime/jit.cc).
+extern "C" __attribute__((visibility("default"))) int __cxa_atexit(void (*)(void*), void*, void*) noexcept { return 0; }

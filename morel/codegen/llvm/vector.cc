@@ -75,6 +75,17 @@ Vector VectorBuilder::first_lane(const Vector& x) {
   return {b_.CreateShuffleVector(x.re, zeros), x.im ? b_.CreateShuffleVector(x.im, zeros) : nullptr};
 }
 
+Value* VectorBuilder::below(int64_t first, Value* count) {
+  const int bits = lanes_ > 16 ? 8 : 32;
+  static_assert(loops::num_lanes < 128);
+  std::vector<llvm::Constant*> steps;
+  for (int64_t l = 0; l < lanes_; ++l)
+    steps.push_back(
+        llvm::ConstantInt::get(b_.getIntNTy(static_cast<unsigned>(bits)), static_cast<uint64_t>(first + l)));
+  Value* limit = splat(b_.CreateTrunc(count, b_.getIntNTy(static_cast<unsigned>(bits)))).re;
+  return b_.CreateICmpSLT(llvm::ConstantVector::get(steps), limit);
+}
+
 Value* VectorBuilder::any(Value* bits) { return b_.CreateOrReduce(bits); }
 
 Vector VectorBuilder::select(Value* bits, const Vector& x, const Vector& y) {
@@ -145,6 +156,24 @@ void VectorBuilder::store(DType storage, Value* place, const Vector& x) {
   } else {
     b_.CreateAlignedStore(stored(storage, x.re), place, Align(1));
   }
+}
+
+bool VectorBuilder::can_mask(DType storage) const { return target_.masks && size_of(storage) <= 8; }
+void VectorBuilder::load_some(DType storage, Value* to, Value* from, Value* bits) {
+  Type* type = integer(static_cast<int>(8 * size_of(storage)));
+  Value* some = b_.CreateMaskedLoad(type, from, Align(1), bits, llvm::Constant::getNullValue(type));
+  b_.CreateAlignedStore(some, to, Align(1));
+}
+void VectorBuilder::store_some(DType storage, Value* to, Value* from, Value* bits) {
+  Type* type = integer(static_cast<int>(8 * size_of(storage)));
+  b_.CreateMaskedStore(b_.CreateAlignedLoad(type, from, Align(1)), to, Align(1), bits);
+}
+
+void VectorBuilder::stream_line(Value* to, Value* from) {
+  Type* type = FixedVectorType::get(b_.getFloatTy(), 16);
+  llvm::StoreInst* store = b_.CreateAlignedStore(b_.CreateAlignedLoad(type, from, Align(1)), to, Align(64));
+  store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                     llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
 }
 
 Vector VectorBuilder::load_one(DType storage, Value* place) {
@@ -281,10 +310,11 @@ Vector VectorBuilder::apply(const ExprNode& node, std::span<const Vector> args, 
       return {b_.CreateFAdd(b_.CreateFMul(args[0].re, args[1].re), args[2].re)};
     default: break;
   }
-  const bool product = is_complex(from) && (node.op == ScalarOp::Mul || node.op == ScalarOp::Div ||
-                                            node.op == ScalarOp::Abs || node.op == ScalarOp::Sqrt);
+  const bool product =
+      is_complex(from) && (node.op == ScalarOp::Div || node.op == ScalarOp::Abs || node.op == ScalarOp::Sqrt);
   const bool integer_power = node.op == ScalarOp::Pow && is_integral(from);
   const bool remainder = node.op == ScalarOp::Rem && is_float(from);
+  if (is_complex(from) && node.op == ScalarOp::Mul) return complex_product(node, args, uniform);
   if (is_math_function(node.op) || product || integer_power || remainder)
     return call_function(node.op, from, node.dtype, args, uniform);
   if (node.op == ScalarOp::Mod && is_float(from)) {
@@ -295,6 +325,29 @@ Vector VectorBuilder::apply(const ExprNode& node, std::span<const Vector> args, 
     return {b_.CreateSelect(moves, b_.CreateFAdd(rest, args[1].re), rest)};
   }
   return args.size() == 1 ? unary(node, from, args[0]) : binary(node, from, args[0], args[1]);
+}
+
+// Two products and their sum for each part, unless both parts are NaN, which may stand for an infinity (C11, Annex G).
+Vector VectorBuilder::complex_product(const ExprNode& node, std::span<const Vector> args, bool uniform) {
+  const Vector &x = args[0], &y = args[1];
+  const Vector plain{b_.CreateFSub(b_.CreateFMul(x.re, y.re), b_.CreateFMul(x.im, y.im)),
+                     b_.CreateFAdd(b_.CreateFMul(x.re, y.im), b_.CreateFMul(x.im, y.re))};
+  if (uniform) return call_function(node.op, node.dtype, node.dtype, args, true);
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  llvm::BasicBlock* special = llvm::BasicBlock::Create(b_.getContext(), "special", function_);
+  llvm::BasicBlock* done = llvm::BasicBlock::Create(b_.getContext(), "done", function_);
+  b_.CreateCondBr(any(b_.CreateAnd(is_nan(plain.re), is_nan(plain.im))), special, done);
+  b_.SetInsertPoint(special);
+  const Vector careful = call_function(node.op, node.dtype, node.dtype, args, false);
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+  const auto merge = [&](Value* usual, Value* other) {
+    llvm::PHINode* phi = b_.CreatePHI(usual->getType(), 2);
+    phi->addIncoming(usual, before), phi->addIncoming(other, special);
+    return phi;
+  };
+  Value* re = merge(plain.re, careful.re);
+  return {re, merge(plain.im, careful.im)};
 }
 
 // Through memory: a function of libm takes one element at a time.
@@ -476,7 +529,8 @@ Vector VectorBuilder::combine(ReduceOp op, DType dtype, const Vector& x, const V
     return {extreme(op == ReduceOp::Min ? ScalarOp::Min : ScalarOp::Max, dtype, x.re, y.re)};
   if (op == ReduceOp::Prod && is_complex(dtype)) {
     const Vector both[] = {x, y};
-    return call_function(ScalarOp::Mul, dtype, dtype, both, false);
+    const loops::Expr product = loops::binary(ScalarOp::Mul, loops::load(0, dtype), loops::load(1, dtype));
+    return complex_product(*product.get(), both, false);
   }
   const ScalarOp scalar = op == ReduceOp::Sum ? ScalarOp::Add : ScalarOp::Mul;
   if (is_integral(dtype)) return {integer_binary(scalar, dtype, x.re, y.re)};

@@ -27,6 +27,7 @@ struct LlvmTarget {
   int vector_bytes;      // of one register
   bool fma;              // else Fma is a product and a sum, as in the library compiled ahead of time
   bool half;             // conversion instructions of float16
+  bool masks;            // loads and stores of some lanes
 };
 
 struct Vector {
@@ -46,6 +47,8 @@ class VectorBuilder {
   Vector splat(llvm::Value* value);      // of a real scalar
   Vector first_lane(const Vector& x);    // lane 0 in all lanes
   llvm::Value* any(llvm::Value* bits);   // whether one is set
+  // Whether first + l < count, for first and count of at most num_lanes.
+  llvm::Value* below(int64_t first, llvm::Value* count);
   // The value of an operator node. Of `uniform` operands all lanes are equal; functions are then called once.
   Vector apply(const loops::ExprNode& node, std::span<const Vector> args, bool uniform);
   Vector select(llvm::Value* bits, const Vector& x, const Vector& y);
@@ -54,6 +57,11 @@ class VectorBuilder {
   // Contiguous elements of a storage type at `place`, and one element.
   Vector load(DType storage, llvm::Value* place);
   void store(DType storage, llvm::Value* place, const Vector& x);
+  // Elements of which only the first few may be touched; others are zeros in `to`. Where can_mask().
+  bool can_mask(DType storage) const;
+  void load_some(DType storage, llvm::Value* to, llvm::Value* from, llvm::Value* bits);
+  void store_some(DType storage, llvm::Value* to, llvm::Value* from, llvm::Value* bits);
+  void stream_line(llvm::Value* to, llvm::Value* from);  // 64 bytes to an aligned place, past the caches
   Vector load_one(DType storage, llvm::Value* place);
   void store_one(DType storage, llvm::Value* place, const Vector& x);
 
@@ -91,6 +99,7 @@ class VectorBuilder {
   llvm::Value* to_bf16(llvm::Value* x);
   llvm::Value* from_f16(llvm::Value* bits);
   llvm::Value* to_f16(llvm::Value* x);
+  Vector complex_product(const loops::ExprNode& node, std::span<const Vector> args, bool uniform);
   Vector call_function(loops::ScalarOp op, DType from, DType to, std::span<const Vector> args, bool uniform);
   llvm::Value* loaded(DType storage, llvm::Value* bits);  // from what lies in memory
   llvm::Value* stored(DType storage, llvm::Value* x);
