@@ -148,18 +148,21 @@ def _gradient_function(name, fn, grad_position, weights, has_aux, return_ids, se
     position_list, ids = list(positions), positions if return_ids else None
     compiled = None
 
-    def value_and_gradients(*args, **kwargs):
-        nonlocal compiled
-        if _compiles():
-            from morel.compiler import CompiledFunction
-
-            compiled = compiled or CompiledFunction(value_and_gradients)
-            return compiled.call(*args, **kwargs)
+    def compute(*args, **kwargs):
         sens = None
         if sens_param:
             args, kwargs, sens = _take_sens(args, kwargs, name)
         output, by_position, by_weight = differentiate(fn, position_list, parameters, has_aux, args, kwargs, sens)
         return output, _result(by_position, by_weight, single_position, parameters, single_weight, ids)
+
+    def value_and_gradients(*args, **kwargs):  # does not refer to itself, so that it is freed with its last user
+        nonlocal compiled
+        if _compiles():
+            from morel.compiler import CompiledFunction
+
+            compiled = compiled or CompiledFunction(compute)
+            return compiled.call(*args, **kwargs)
+        return compute(*args, **kwargs)
 
     return value_and_gradients
 
