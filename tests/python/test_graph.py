@@ -156,6 +156,23 @@ def tensor_loop(x):
     return total, i
 
 
+def jumps_in_tensor_loop(x):
+    i, total = 0, x * 0.0
+    while total.sum() < 50:
+        i += 1
+        if i > 20:
+            break
+        if x[0] < 0 and i < 5:
+            continue
+        total = total + ops.abs(x)
+        if total[1] > 4:
+            total = total * 2
+            if total[2] > 6:
+                break
+        total = total + 0.5
+    return total, i
+
+
 def in_place(x):
     y = x * 1
     y[0] = 5
@@ -400,11 +417,11 @@ def _value_of_tensor(x):
     return float(x[0])
 
 
-def _break_in_tensor_loop(x):
+def _return_in_tensor_loop(x):
     while x.sum() < 10:
         x = x + 1
         if x[0] > 3:
-            break
+            return x
     return x
 
 
@@ -440,7 +457,7 @@ def _unknown_name(x):
 ERRORS = [
     (_try, NotImplementedError, "'Try' is not supported"),
     (_value_of_tensor, RuntimeError, "only its shape and dtype are known"),
-    (_break_in_tensor_loop, NotImplementedError, "within a 'while' on a tensor"),
+    (_return_in_tensor_loop, NotImplementedError, "'return' within a 'while' on a tensor"),
     (_different_shapes, TypeError, "different shapes"),
     (_one_branch_only, NotImplementedError, "only in one branch"),
     (_text_from_branch, NotImplementedError, "only tensors and numbers can"),

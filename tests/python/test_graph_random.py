@@ -95,6 +95,9 @@ class Writer:
         self.add(indent, f"{counter}, {state} = 0, {self.random.choice(names)}")
         self.add(indent, f"while {state}.sum() < {self.random.uniform(0, 3):.2f} and {counter} < 4:")
         self.add(indent + 1, f"{state} = ops.tanh({self.expression([*names, state])}) + 0.1")
+        if self.random.random() < 0.3:
+            self.add(indent + 1, f"if {self.condition([state])}:")
+            self.add(indent + 2, self.random.choice(("break", f"{counter} += 1", f"{state} = {state} * 0.5")))
         self.add(indent + 1, f"{counter} += 1")
 
     def closure(self, names, indent):

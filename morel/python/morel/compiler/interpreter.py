@@ -188,6 +188,41 @@ def _leaves(statements):
     return any(visit(statement, False) for statement in statements)
 
 
+_STOP = "<stop>"  # a name that no source can have: whether a loop on a tensor was left by break
+
+
+def _without_jumps(statements):
+    """The body of a loop without break and continue: what follows a jump is skipped by being in the other branch."""
+    for i, statement in enumerate(statements):
+        rest = statements[i + 1 :]
+        if isinstance(statement, ast.Continue):
+            return statements[:i]
+        if isinstance(statement, ast.Break):
+            stop = ast.Assign([ast.Name(_STOP, ast.Store())], ast.Constant(True))
+            return [*statements[:i], ast.copy_location(stop, statement)]
+        if isinstance(statement, ast.Return) or any(isinstance(n, ast.Return) for n in _inside(statement)):
+            raise Unsupported(
+                "'return' within a 'while' on a tensor is not supported in a compiled function; give the value a name and put "
+                "the condition into that of the loop"
+            )
+        if isinstance(statement, ast.If) and _leaves([statement]):
+            branches = (_without_jumps([*body, *rest]) for body in (statement.body, statement.orelse))
+            return [*statements[:i], ast.copy_location(ast.If(statement.test, *branches), statement)]
+        if _leaves([statement]):
+            raise Unsupported(
+                "a jump out of a 'with' within a 'while' on a tensor is not supported in a compiled function"
+            )
+    return statements
+
+
+def _inside(node):
+    """The nodes below a statement, without those of nested functions."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, (ast.FunctionDef, ast.Lambda)):
+            yield child
+            yield from _inside(child)
+
+
 class Interpreter:
     def __init__(self):
         self.depth = 0
@@ -407,26 +442,28 @@ class Interpreter:
         return self.do_While(turn.node, rest, frame)
 
     def tensor_while(self, node, rest, frame):
-        if _leaves(node.body):
-            raise Unsupported(
-                "'break', 'continue' and 'return' within a 'while' on a tensor are not supported in a compiled function; put "
-                "the condition into that of the loop"
-            )
-        assigned = {
-            n.id for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }
+        body, outer_stop = _without_jumps(node.body), frame.names.get(_STOP)
+        assigned = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        if _STOP in assigned:
+            frame.names[_STOP] = False
 
         def turn(names, part):
             inner = frame.copy()
             inner.names.update(names)
             if part == "condition":
-                return self.evaluate(node.test, inner)
-            self.run(_push(node.body, None), inner)
+                condition = self.evaluate(node.test, inner)
+                return inner.names[_STOP].logical_not().logical_and(condition) if _STOP in assigned else condition
+            self.run(_push(body, None), inner)
             return inner.names
 
         frame.names.update(run_while(turn, {name: frame.names[name] for name in assigned if name in frame.names}))
         for name in assigned - frame.names.keys():
             frame.names[name] = Undefined(name)
+        stopped = frame.names.pop(_STOP, False)
+        if outer_stop is not None:
+            frame.names[_STOP] = outer_stop
+        if symbolic(stopped) and node.orelse:
+            raise Unsupported("'else' of a 'while' on a tensor with a 'break' is not supported in a compiled function")
         return _push(node.orelse, rest)
 
     def _leave_loop(self, pending):
