@@ -31,11 +31,27 @@ def load_table(name):
     return sections
 
 
+# Operators with a list of results, which stays a tuple where it has one element.
+_LISTS = ("chunk", "meshgrid", "split", "tensor_split", "unbind")
+
+
 def make_operator(name, spec):
     """The callable for a row; also for a bare operator name."""
     operator = spec.partition("(")[0].strip()
     in_place = name.endswith("_") and not name.startswith("_") and not operator.endswith("_")
-    return _core.make_operator(name, spec, in_place)
+    call = _core.make_operator(name, spec, in_place)
+    return _always_tuple(call, name) if operator in _LISTS else call
+
+
+def _always_tuple(call, name):
+    def listed(*args, **kwargs):
+        results = call(*args, **kwargs)
+        return results if isinstance(results, tuple) else (results,)
+
+    listed.__name__ = listed.__qualname__ = name
+    listed.__doc__ = call.__doc__
+    listed.__wrapped__ = call
+    return listed
 
 
 class NameTable:

@@ -5,6 +5,7 @@ import sys
 __all__ = ["set_seed", "get_seed"]
 
 _seed = None
+generation = 0  # how often set_seed was called: the numbers of functions with a seed of their own start again
 _LARGEST = 2**32 - 1  # NumPy's and the data pipeline's range
 
 
@@ -27,7 +28,7 @@ def set_seed(seed):
         >>> bool((a == ops.standard_normal((2,))).all())
         True
     """
-    global _seed
+    global _seed, generation
     if not isinstance(seed, int) or isinstance(seed, bool):
         raise TypeError(f"The argument 'seed' must be type of int, but got {type(seed)}.")
     if seed < 0:
@@ -41,6 +42,7 @@ def set_seed(seed):
     _core.set_seed(seed)
     numpy.random.seed(seed)
     _seed = seed
+    generation += 1
     pipeline_config = sys.modules.get("morel.dataset.config")  # looks here when it is imported later
     if pipeline_config is not None:
         pipeline_config.set_seed(seed)

@@ -2,7 +2,8 @@
 
 from morel import _core
 from morel._core import Tensor
-from morel.api import load_table, make_operator
+from morel.api import make_operator
+from morel.common import tensor_methods
 
 __all__ = ["Tensor", "tensor"]
 
@@ -277,6 +278,8 @@ _METHODS = {
     "__contains__": _contains,
     "__deepcopy__": _deepcopy,
     "__reduce_ex__": _reduce,
+    "__pos__": lambda self: self,
+    "__round__": lambda self, decimals=0: self.round(decimals),
     "asnumpy": _asnumpy,
     "numpy": _asnumpy,
     "tolist": _tolist,
@@ -328,6 +331,7 @@ _PROPERTIES = {
     "T": lambda self: self.transpose(),
     "H": lambda self: self.swapaxes(-1, -2).conj(),
     "mT": lambda self: self.swapaxes(-1, -2),
+    "data": lambda self: self,
     "device": lambda self: "CPU",
     "has_init": lambda self: getattr(self, "init", None) is not None,
 }
@@ -335,12 +339,11 @@ _PROPERTIES = {
 
 def _complete_type():
     """Gives the C++ type its methods. Comparisons and arithmetic are slots of the type already."""
+    tensor_methods.complete(Tensor)
     for name, method in _METHODS.items():
         setattr(Tensor, name, method)
     for name, getter in _PROPERTIES.items():
         setattr(Tensor, name, property(getter))
-    for name, spec in load_table("tensor")["methods"].items():
-        setattr(Tensor, name, make_operator(name, spec))
     Tensor.__module__ = "morel"
 
 

@@ -9,6 +9,13 @@ from morel.api import NameTable, load_table
 _functions = NameTable(load_table("ops")["functions"])
 _HOMES = {
     "autograd": ("GradOperation", "get_grad", "grad", "stop_gradient", "value_and_grad"),
+    # Names that the registry has too, in a form with fewer arguments.
+    "composed.arrange": ("meshgrid", "nonzero", "select"),
+    "composed.draw": ("dropout",),
+    "composed.elementwise": ("arcsin", "round", "subtract"),
+    "composed.inspect": ("allclose",),
+    "composed.network": ("pad",),
+    "composed.products": ("dot",),
     "jacobian": ("jacfwd", "jacrev", "jvp", "linearize", "vjp"),
 }
 # Public in MindSpore; each raises NotImplementedError that says what to use.
@@ -20,7 +27,7 @@ _REFUSED = {
 _written = {name: module for module, names in _HOMES.items() for name in names}
 
 
-_SUBMODULES = ("autograd", "jacobian", "primitive", "composite", "functional", "function", "operations")
+_SUBMODULES = ("autograd", "composed", "jacobian", "primitive", "composite", "functional", "function", "operations")
 
 
 def __getattr__(name):
@@ -40,7 +47,9 @@ def __getattr__(name):
     elif name in _functions:
         value = _functions.make(name)
     else:
-        value = importlib.import_module("morel.ops.primitive").find(name)
+        value = importlib.import_module("morel.ops.composed").find(name)
+        if value is None:
+            value = importlib.import_module("morel.ops.primitive").find(name)
         if value is None:
             raise AttributeError(f"module 'morel.ops' has no attribute '{name}'")
     globals()[name] = value
@@ -56,6 +65,6 @@ def _refusal(name):
 
 
 def __dir__():
-    from morel.ops import primitive
+    from morel.ops import composed, primitive
 
-    return sorted({*globals(), *_written, *_functions.rows, *primitive.names()})
+    return sorted({*globals(), *_written, *_functions.rows, *composed.names(), *primitive.names()})

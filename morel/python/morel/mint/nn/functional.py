@@ -268,13 +268,15 @@ def pixel_shuffle(input, upscale_factor):
 
 
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None):
-    """Resizes the spatial dimensions."""
-    return ops.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor)
+    """Resizes the axes after the first two; see :func:`morel.ops.interpolate`, from which only 'bicubic' differs: a = -0.75."""
+    from morel.ops.composed.image import resize
+
+    return resize(input, size, scale_factor, mode, align_corners, recompute_scale_factor, True)
 
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
-    """Resizes the spatial dimensions."""
-    return ops.interpolate(input, size, scale_factor, mode, align_corners, None)
+    """`interpolate` under another name."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):

@@ -1,0 +1,133 @@
+"""Questions about tensors, and types."""
+
+from morel import _core, ops
+from morel.api import make_operator
+from morel.ops.composed import _check
+
+__all__ = [
+    "allclose",
+    "is_complex",
+    "is_floating_point",
+    "is_nonzero",
+    "is_tensor",
+    "iou",
+    "intopk",
+    "numel",
+    "population_count",
+    "rank",
+    "shape",
+    "size",
+    "type_as",
+]
+
+
+_allclose = make_operator("allclose", "allclose")
+
+
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Whether abs(input - other) <= atol + rtol * abs(other) for all elements; a bool."""
+    return bool(_allclose(input, other, rtol, atol, equal_nan))
+
+
+def is_tensor(obj):
+    """Whether it is a tensor."""
+    return isinstance(obj, _core.Tensor)
+
+
+def is_complex(input):
+    """Whether its elements are complex."""
+    return _check.tensor(input, "input", "is_complex").dtype.is_complex
+
+
+def is_floating_point(input):
+    """Whether its elements are floating-point numbers."""
+    return _check.tensor(input, "input", "is_floating_point").dtype.is_floating_point
+
+
+def is_nonzero(input):
+    """Whether its one element is not 0."""
+    if _check.tensor(input, "input", "is_nonzero").size != 1:
+        raise ValueError(f"For 'is_nonzero', 'input' must have one element, but has shape {input.shape}.")
+    return bool(input.item())
+
+
+def numel(input):
+    """Number of elements."""
+    return _check.tensor(input, "input", "numel").size
+
+
+def size(input_x):
+    """Number of elements."""
+    return _check.tensor(input_x, "input_x", "size").size
+
+
+def rank(input_x):
+    """Number of axes."""
+    return _check.tensor(input_x, "input_x", "rank").ndim
+
+
+def shape(input_x):
+    """Sizes along the axes, a tuple."""
+    return _check.tensor(input_x, "input_x", "shape").shape
+
+
+def type_as(input, other):
+    """input in the dtype of other."""
+    return _check.tensor(input, "input", "type_as").astype(_check.tensor(other, "other", "type_as").dtype)
+
+
+def intopk(x1, x2, k):
+    """Whether each target x2[i] is among the k largest of the row x1[i]; targets as large as the k-th count.
+
+    Args:
+        x1 (Tensor): [N, C] predictions, float16 or float32.
+        x2 (Tensor): [N] classes, int32.
+        k (int): how many count.
+    Returns:
+        Tensor: bool [N].
+    """
+    _check.floating(x1, "x1", "intopk"), _check.integral(x2, "x2", "intopk")
+    _check.integer(k, "k", "intopk")
+    if x1.ndim != 2 or x2.shape != x1.shape[:1]:
+        raise ValueError(f"For 'intopk', shapes [N, C] and [N] are needed, but got {x1.shape} and {x2.shape}.")
+    own = ops.gather_elements(x1, 1, x2.expand_dims(1))
+    better = ops.sum(x1 > own, 1)
+    finite = ops.isfinite(own).squeeze(1)
+    return ops.logical_and(better < k, finite)
+
+
+def iou(anchor_boxes, gt_boxes, mode="iou"):
+    """Overlap of boxes (x0, y0, x1, y1): 'iou' of their union, 'iof' of gt_boxes.
+
+    Args:
+        anchor_boxes (Tensor): [N, 4].
+        gt_boxes (Tensor): [M, 4].
+        mode (str): what the intersection is divided by.
+    Returns:
+        Tensor: [M, N].
+    """
+    _check.floating(anchor_boxes, "anchor_boxes", "iou"), _check.floating(gt_boxes, "gt_boxes", "iou")
+    _check.one_of(mode, ("iou", "iof"), "mode", "iou")
+    for boxes in (anchor_boxes, gt_boxes):
+        if boxes.ndim != 2 or boxes.shape[1] != 4:
+            raise ValueError(f"For 'iou', boxes must have shape [N, 4], but got {boxes.shape}.")
+    first, second = anchor_boxes.expand_dims(0), gt_boxes.expand_dims(1)
+
+    def area(low, high):
+        return ops.clamp(high[..., 0] - low[..., 0] + 1, 0, None) * ops.clamp(high[..., 1] - low[..., 1] + 1, 0, None)
+
+    common = area(ops.maximum(first[..., :2], second[..., :2]), ops.minimum(first[..., 2:], second[..., 2:]))
+    whole = area(second[..., :2], second[..., 2:])
+    if mode == "iou":
+        whole = whole + area(first[..., :2], first[..., 2:]) - common
+    return common / whole
+
+
+def population_count(input_x):
+    """Number of bits that are set in each integer; uint8."""
+    from morel.common import dtype as mstype
+
+    _check.integral(input_x, "input_x", "population_count")
+    bits = input_x.itemsize * 8
+    ones = sum(ops.bitwise_and(ops.bitwise_right_shift(input_x, place), 1) for place in range(bits))
+    return ones.astype(mstype.uint8)
