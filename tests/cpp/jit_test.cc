@@ -202,6 +202,9 @@ TEST(Background, ForkAndExitUnderWay) {
       alarm(60);
       const bool good =
           run_once(kernel, 10000) == expected && run_once(LoopKernel(gelu_like(200 + i)), 10000).size() > 0;
+#ifdef MOREL_SANITIZE_address
+      _exit(good ? 0 : 1);  // what only the parent's thread knew counts as a leak
+#endif
       std::exit(good ? 0 : 1);
     }
     int status = 1;
