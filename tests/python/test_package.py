@@ -27,6 +27,10 @@ def shown_by(*command, cwd=None):
     return text
 
 
+def configured(source, build, prefix):
+    return shown_by("cmake", "-G", "Ninja", "-S", source, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}")
+
+
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory):
     """Where the C++ component was installed, and then moved."""
@@ -39,7 +43,7 @@ def prefix(tmp_path_factory):
 @pytest.mark.skipif(not DATA.is_dir(), reason="Debian's dataset-fashion-mnist is not installed")
 def test_example_builds_and_learns(prefix, tmp_path):
     source = shutil.copytree(EXAMPLE, tmp_path / "example")
-    shown_by("cmake", "-S", source, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    configured(source, tmp_path / "build", prefix)
     shown_by("cmake", "--build", tmp_path / "build")
     text = shown_by(tmp_path / "build/mlp", DATA, 1, 6400, cwd=tmp_path)
     (accuracy,) = re.findall(r"epoch 1: loss [\d.]+, test accuracy ([\d.]+)", text)
@@ -52,7 +56,7 @@ def test_version_is_checked(prefix, tmp_path):
             "cmake_minimum_required(VERSION 3.25)\nproject(version LANGUAGES CXX)\n"
             f"find_package(morel {version} CONFIG)\nmessage(STATUS found=${{morel_FOUND}})\n"
         )
-        text = shown_by("cmake", "-S", tmp_path, "-B", tmp_path / f"build-{version}", f"-DCMAKE_PREFIX_PATH={prefix}")
+        text = configured(tmp_path, tmp_path / f"build-{version}", prefix)
         assert f"found={int(fits)}\n" in text, text
 
 
