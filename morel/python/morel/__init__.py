@@ -50,6 +50,11 @@ _LAZY = {
     "pynative_synchronize": "morel.common.api",
 }
 for _home, _names in {
+    "morel.common.generator": "Generator default_generator manual_seed seed initial_seed get_rng_state set_rng_state",
+    "morel.common.marks": "JitConfig constexpr from_numpy frombuffer is_tensor lazy_inline mutable no_inline",
+    "morel.common.recomputation": "recompute",
+    "morel.common.grad_function": "_Function",
+    "morel.common.saved_tensors": "saved_tensors_hooks register_saved_tensors_hooks",
     "morel.log": "get_level get_log_config",
     "morel.context": "STRICT COMPATIBLE LAX ParallelMode set_ps_context get_ps_context reset_ps_context",
     "morel.runtime": "synchronize Stream Event StreamCtx current_stream default_stream communication_stream set_cur_stream "
@@ -97,9 +102,15 @@ _MODULES = (
 __all__ = ["Tensor", "tensor", *_dtype_names, *(name for name in _LAZY if not name.startswith("_"))]
 
 
+# Element types whose names are Python's own types; names here, not for `from morel import *`.
+_PYTHON_NAMES = {"bool": "bool_", "float": "float32", "int": "int32"}
+
+
 def __getattr__(name):
     import importlib
 
+    if name in _PYTHON_NAMES:
+        return globals()[_PYTHON_NAMES[name]]
     home = _LAZY.get(name)
     if home == "morel" or name in _MODULES:
         try:

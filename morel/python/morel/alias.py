@@ -18,6 +18,12 @@ MINDSPORE_VERSION = "2.8.0"  # whose API this is; scripts compare with it
 _NAME = "mindspore"
 # Modules of MindSpore whose content lies under another name here.
 _MOVED = {
+    "mindspore.common._grad_function": "morel.common.grad_function",
+    "mindspore.common.jit_config": "morel.common.marks",
+    "mindspore.common.lazy_inline": "morel.common.marks",
+    "mindspore.common.mutable": "morel.common.marks",
+    "mindspore.common.no_inline": "morel.common.marks",
+    "mindspore.common.recompute": "morel.common.recomputation",
     "mindspore.dataset.core": "morel.dataset",
     "mindspore.dataset.core.config": "morel.dataset.config",
     "mindspore.dataset.engine": "morel.dataset",

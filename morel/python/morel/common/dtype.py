@@ -22,6 +22,24 @@ from morel._core import DType
 ) = _core.dtypes
 byte, short, intc, intp, half, single, double = int8, int16, int32, int64, float16, float32, float64
 ubyte, ushort, uintc, uintp = uint8, uint16, uint32, uint64
+long, cfloat, cdouble = int64, complex64, complex128
+
+
+class OtherType:
+    """A type that is no element type of tensors: of text, lists and so on."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __str__(self):
+        return self.name
+
+    def __repr__(self):
+        return f"mindspore.{self.name.lower()}"
+
+
+string, tensor_type, type_none = OtherType("String"), OtherType("Tensor"), OtherType("None")
+list_, tuple_ = OtherType("List"), OtherType("Tuple")
 int_, uint, float_, number = (
     int64,
     uint64,
@@ -48,6 +66,7 @@ int_type = (int8, int16, int32, int64)
 uint_type = (uint8, uint16, uint32, uint64)
 float_type = (float16, bfloat16, float32, float64)
 complex_type = (complex64, complex128)
+signed_type = (int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
 all_types = _core.dtypes
 
 
@@ -130,6 +149,14 @@ _NAMES = (
     "uint",
     "float_",
     "number",
+    "long",
+    "cfloat",
+    "cdouble",
+    "string",
+    "tensor_type",
+    "type_none",
+    "list_",
+    "tuple_",
 )
 __all__ = [
     *_NAMES,

@@ -506,12 +506,33 @@ def _normal_(self, mean=0, std=1, *, generator=None):
     return _drawn(self, lambda random: random.normal(self.shape, float(mean), float(std), self.dtype), generator)
 
 
+def _bernoulli_(self, p=0.5, *, generator=None):
+    """1 with probability p (a number or a tensor that broadcasts), else 0, in place."""
+    from morel import ops
+    from morel.common.generator import using
+
+    with using(generator):
+        return self.copy_(ops.bernoulli(self, p))
+
+
+def _random_(self, from_=0, to=None, *, generator=None):
+    """Integers in [from_, to), in place; without `to` up to what the dtype can hold exactly."""
+    from morel import ops
+    from morel.common.generator import using
+
+    if to is None:
+        bits = {"Float16": 11, "BFloat16": 8, "Float32": 24, "Float64": 53}
+        to = 2 ** bits.get(str(self.dtype), min(8 * self.itemsize - self.dtype.is_signed, 62))
+    with using(generator):
+        return self.copy_(ops.randint(from_, to, self.shape))
+
+
 def _drawn(self, draw, generator):
     from morel.common import _random
+    from morel.common.generator import using
 
-    if generator is not None:
-        raise NotImplementedError("a generator of its own is not supported: numbers follow morel.set_seed.")
-    return self.copy_(draw(_random))
+    with using(generator):
+        return self.copy_(draw(_random))
 
 
 def _in_place(name):
@@ -540,6 +561,8 @@ def _masked_scatter(self, mask, source):
 
 _METHODS = {
     "add": _scaled("add"),
+    "bernoulli_": _bernoulli_,
+    "random_": _random_,
     "allclose": lambda self, other, rtol=1e-05, atol=1e-08, equal_nan=False: bool(
         _call["allclose"](self, other, rtol, atol, equal_nan)
     ),

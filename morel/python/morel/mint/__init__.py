@@ -4,22 +4,60 @@ from morel.api import NameTable, load_table
 
 _functions = NameTable(load_table("mint")["functions"])
 _OVERLOADED = (
-    "max",
-    "min",
-    "nonzero",
-    "meshgrid",
     "add",
-    "sub",
-    "randn",
-    "rand",
-    "randint",
-    "randperm",
-    "randn_like",
-    "rand_like",
-    "normal",
-    "where",
+    "allclose",
+    "argsort",
     "bernoulli",
+    "bincount",
+    "cdist",
+    "count_nonzero",
+    "diff",
+    "empty",
+    "equal",
+    "histc",
+    "index_add",
+    "kthvalue",
+    "max",
+    "median",
+    "meshgrid",
+    "min",
+    "multinomial",
+    "nansum",
+    "nonzero",
+    "norm",
+    "normal",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "repeat_interleave",
+    "round",
+    "scatter",
+    "scatter_add",
+    "sort",
+    "sub",
+    "unique",
+    "where",
 )
+# Functions that are those of morel.ops.
+_SAME = (
+    "addbmm addmv cross dstack einsum float_power frac gcd hstack isneginf logaddexp logaddexp2 nan_to_num polar searchsorted "
+    "sinc t take trace unique_consecutive xlogy"
+).split()
+_REFUSED = ("erfinv", "inverse", "triangular_solve")
+
+
+def refusal(name):
+    """A function that says that `name` is not there yet."""
+
+    def refuse(*_args, **_kwargs):
+        raise NotImplementedError(f"mint.{name} is not supported yet.")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    return refuse
 
 
 def __getattr__(name):
@@ -32,6 +70,10 @@ def __getattr__(name):
             raise AttributeError(f"module 'morel.mint' has no attribute '{name}'") from None
     if name in _OVERLOADED:
         value = getattr(importlib.import_module("morel.mint.overloaded"), name)
+    elif name in _SAME:
+        value = getattr(importlib.import_module("morel.ops"), name)
+    elif name in _REFUSED:
+        value = refusal(name)
     elif not name.startswith("_") and name in _functions:
         value = _functions.make(name)
     else:
@@ -41,4 +83,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_functions.rows, *_OVERLOADED, "nn", "optim"})
+    return sorted({*globals(), *_functions.rows, *_OVERLOADED, *_SAME, *_REFUSED, "linalg", "nn", "optim", "special"})

@@ -40,7 +40,9 @@ def __getattr__(name):
             return importlib.import_module(f"morel.ops.{name}")
         except ModuleNotFoundError:
             raise AttributeError(f"module 'morel.ops' has no attribute '{name}'") from None
-    if name in _REFUSED:
+    if name == "constexpr":
+        value = importlib.import_module("morel.common.marks").constexpr
+    elif name in _REFUSED:
         value = _refusal(name)
     elif name in _written:
         value = getattr(importlib.import_module(f"morel.ops.{_written[name]}"), name)

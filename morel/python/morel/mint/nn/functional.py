@@ -39,6 +39,7 @@ _SAME = (
     "tanh",
 )
 _table = None
+_avg_pool2d = make_operator("avg_pool2d", "avg_pool2d")
 
 
 def _rows():
@@ -225,6 +226,15 @@ def _layer(name, *args, **kwargs):
     return getattr(nn, name)(*args, **kwargs)
 
 
+def avg_pool2d(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    """Mean of windows of [N, C, H, W]."""
+    return _avg_pool2d(
+        input, kernel_size, stride or kernel_size, padding, ceil_mode, count_include_pad, divisor_override or 0
+    )
+
+
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
     """Mean of windows of [N, C, L]."""
     return _layer("AvgPool1d", kernel_size, stride, padding, ceil_mode, count_include_pad)(input)
@@ -287,3 +297,18 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """Adds columns of windows back into an image."""
     return ops.fold(input, output_size, kernel_size, dilation, padding, stride)
+
+
+def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    """Values of images at given positions; see :func:`morel.ops.grid_sample`."""
+    return ops.grid_sample(input, grid, mode, padding_mode, align_corners)
+
+
+def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Zeros with the values of input where `max_pool2d` found them."""
+    return ops.max_unpool2d(input, indices, kernel_size, stride, padding, output_size)
+
+
+def sigmoid_(input):
+    """`sigmoid` in place."""
+    return input.sigmoid_()

@@ -3,12 +3,11 @@
 A `seed` of a function starts numbers of its own, which go on from call to call, and start again at `morel.set_seed`.
 """
 
-import contextlib
-
 from morel import _core, ops
 from morel.api import make_operator
 from morel.common import dtype as mstype
 from morel.common import seed as _seed
+from morel.common.generator import Generator, using
 from morel.ops.composed import _check
 
 __all__ = [
@@ -43,28 +42,22 @@ _uniform, _normal, _integers, _permutation, _bernoulli, _dropout = (
 )
 
 
-# (function, seed) -> where its numbers have got to, for one generation of `morel.set_seed`.
-_states, _generation = {}, None
+# (function, seed) -> its generator, for one generation of `morel.set_seed`.
+_generators, _generation = {}, None
 
 
-@contextlib.contextmanager
 def _seeded(seed, name):
-    """Draws from the generator of this function's seed if one is given."""
-    global _states, _generation
+    """A context that draws from the generator of this function's seed if one is given."""
+    global _generators, _generation
     if seed is None:
-        yield
-        return
+        return using(None)
     _check.integer(seed, "seed", name, 0)
     if _generation != _seed.generation:
-        _states, _generation = {}, _seed.generation
-    outer = _core.generator_state()
-    start = (seed * 0x9E3779B97F4A7C15 + (_seed.get_seed() or 0)) % 2**63
-    _core.set_generator_state(*_states.get((name, seed), (start, 0)))
-    try:
-        yield
-    finally:
-        _states[name, seed] = _core.generator_state()
-        _core.set_generator_state(*outer)
+        _generators, _generation = {}, _seed.generation
+    if (name, seed) not in _generators:
+        start = (seed * 0x9E3779B97F4A7C15 + (_seed.get_seed() or 0)) % 2**63
+        _generators[name, seed] = Generator().manual_seed(start)
+    return using(_generators[name, seed])
 
 
 def _shape(shape, name):

@@ -1,5 +1,7 @@
 """Pooling layers of `mint.nn`."""
 
+from morel import ops
+from morel.nn.cell import Cell
 from morel.nn.layer.pooling import AdaptiveAvgPool1d as _AdaptiveAvgPool1d
 from morel.nn.layer.pooling import AdaptiveAvgPool2d as _AdaptiveAvgPool2d
 from morel.nn.layer.pooling import AdaptiveAvgPool3d as _AdaptiveAvgPool3d
@@ -20,6 +22,7 @@ __all__ = [
     "AvgPool2d",
     "AvgPool3d",
     "MaxPool2d",
+    "MaxUnpool2d",
 ]
 
 
@@ -58,3 +61,20 @@ class AdaptiveMaxPool1d(_ShowsSize, _AdaptiveMaxPool1d):
         size = self.output_size[0] if isinstance(self.output_size, (tuple, list)) else self.output_size
         output = AdaptiveMaxPool2d((1, size), True)(input.expand_dims(-2))
         return tuple(part.squeeze(-2) for part in output)
+
+
+class MaxUnpool2d(Cell):
+    """Zeros with the values of the input where `MaxPool2d` with ``return_indices`` found them.
+
+    Args:
+        kernel_size (Union[int, tuple[int]]): window of the pooling.
+        stride (Union[int, tuple[int]]): its steps. Default ``None``: the window.
+        padding (Union[int, tuple[int]]): its padding. Default ``0``.
+    """
+
+    def __init__(self, kernel_size, stride=None, padding=0):
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+
+    def construct(self, input, indices, output_size=None):
+        return ops.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
