@@ -57,7 +57,8 @@ Values execute_views(const OpDef& op, std::span<const Value> args) {
 }
 
 Values execute_kernel(const OpDef& op, std::span<const Value> args) {
-  static std::vector<std::atomic<KernelFn>> table(registry().ops().size());
+  // Never destroyed: threads may use it while the process ends.
+  static std::vector<std::atomic<KernelFn>>& table = *new std::vector<std::atomic<KernelFn>>(registry().ops().size());
   std::atomic<KernelFn>& slot = table[static_cast<size_t>(op.id)];
   KernelFn kernel = slot.load(std::memory_order_relaxed);
   if (!kernel) {

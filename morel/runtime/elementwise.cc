@@ -23,7 +23,8 @@ int64_t task_grain(int64_t total) { return std::clamp<int64_t>(total / 64, 16384
 
 const LoopKernel& elementwise_kernel(const OpDef& op, DType dtype) {
   using Row = std::array<std::atomic<const LoopKernel*>, num_dtypes>;
-  static std::vector<Row> table(registry().ops().size());
+  // Never destroyed: threads may use it while the process ends.
+  static std::vector<Row>& table = *new std::vector<Row>(registry().ops().size());
   std::atomic<const LoopKernel*>& slot = table[static_cast<size_t>(op.id)][static_cast<size_t>(dtype)];
   const LoopKernel* kernel = slot.load(std::memory_order_acquire);
   if (kernel) [[likely]]

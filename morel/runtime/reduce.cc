@@ -32,7 +32,8 @@ constexpr int64_t wide_columns = 256;
 
 const LoopKernel& reduce_kernel(const OpDef& op, DType in, DType out, ProgramKind kind) {
   using Slots = std::array<std::atomic<const LoopKernel*>, num_dtypes * num_dtypes * 2>;
-  static std::vector<std::atomic<Slots*>> table(registry().ops().size());
+  // Never destroyed: threads may use it while the process ends.
+  static std::vector<std::atomic<Slots*>>& table = *new std::vector<std::atomic<Slots*>>(registry().ops().size());
   std::atomic<Slots*>& entry = table[static_cast<size_t>(op.id)];
   Slots* slots = entry.load(std::memory_order_acquire);
   if (!slots) [[unlikely]] {

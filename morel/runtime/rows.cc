@@ -36,7 +36,8 @@ struct RowsKernel {
 
 const RowsKernel& rows_kernel(const OpDef& op, DType dtype) {
   using Row = std::array<std::atomic<const RowsKernel*>, num_dtypes>;
-  static std::vector<Row> table(registry().ops().size());
+  // Never destroyed: threads may use it while the process ends.
+  static std::vector<Row>& table = *new std::vector<Row>(registry().ops().size());
   std::atomic<const RowsKernel*>& slot = table[static_cast<size_t>(op.id)][static_cast<size_t>(dtype)];
   const RowsKernel* kernel = slot.load(std::memory_order_acquire);
   if (kernel) [[likely]]
