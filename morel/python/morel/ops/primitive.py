@@ -1,5 +1,8 @@
 """Primitive classes: an operator whose attributes are given first and whose inputs are given at the call."""
 
+import ast
+import importlib
+
 from morel import _core
 from morel.api import load_table, make_operator
 
@@ -8,11 +11,11 @@ __all__ = ["Primitive", "find", "names"]
 _rows = None
 
 
-def _table():
+def _table(section="primitives"):
     global _rows
     if _rows is None:
-        _rows = load_table("primitives")["primitives"]
-    return _rows
+        _rows = load_table("primitives")
+    return _rows[section]
 
 
 class Primitive:
@@ -64,6 +67,34 @@ def _make_class(name, spec):
     call_spec = f"{operator}({inputs_text}{keyword_part}){fixed}"
     operation = make_operator(name, call_spec)
 
+    return _class_with(name, attributes, lambda given, inputs: operation(*inputs, **given), operation.__doc__)
+
+
+# Attributes that mean nothing here: updates are never concurrent.
+_IGNORED = ("use_locking", "maxlen")
+
+
+def _make_function_class(name, spec):
+    function, _, rest = spec.partition("(")
+    attributes, own = [], {}
+    for part in filter(None, (text.strip() for text in rest.rpartition(")")[0].split(", "))):
+        left, has_default, default = part.partition(" = ")
+        public, _, keyword = (text.strip() for text in left.partition(":"))
+        own[public] = keyword or public
+        attributes.append((public, bool(has_default), ast.literal_eval(default) if has_default else None))
+
+    def call(given, inputs):
+        from morel import ops
+
+        keywords = {own[key]: value for key, value in given.items() if key not in _IGNORED}
+        return getattr(ops, function)(*inputs, **keywords)
+
+    return _class_with(name, attributes, call, f"See :func:`morel.ops.{function}`.")
+
+
+def _class_with(name, attributes, call, doc):
+    """A Primitive class; attributes are (name, whether it has a default, default)."""
+
     def __init__(self, *args, **kwargs):
         Primitive.__init__(self, name)
         if len(args) > len(attributes):
@@ -81,12 +112,10 @@ def _make_class(name, spec):
         self._given = values
 
     def __call__(self, *inputs):
-        return operation(*inputs, **self._given)
+        return call(self._given, inputs)
 
     return type(
-        name,
-        (Primitive,),
-        {"__init__": __init__, "__call__": __call__, "__doc__": operation.__doc__, "__module__": "morel.ops"},
+        name, (Primitive,), {"__init__": __init__, "__call__": __call__, "__doc__": doc, "__module__": "morel.ops"}
     )
 
 
@@ -94,10 +123,15 @@ def find(name):
     """The Primitive class called ``name``, or None."""
     if name == "Primitive":
         return Primitive
-    spec = _table().get(name)
-    return None if spec is None else _make_class(name, spec)
+    if name in _table():
+        return _make_class(name, _table()[name])
+    if name in _table("functions"):
+        return _make_function_class(name, _table("functions")[name])
+    classes = importlib.import_module("morel.ops.primitive_classes")
+    return getattr(classes, name) if name in classes.__all__ else None
 
 
 def names():
     """All Primitive names."""
-    return ["Primitive", *_table()]
+    classes = importlib.import_module("morel.ops.primitive_classes")
+    return ["Primitive", *_table(), *_table("functions"), *classes.__all__]

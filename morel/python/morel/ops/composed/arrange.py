@@ -40,6 +40,7 @@ __all__ = [
     "padding",
     "pixel_shuffle",
     "pixel_unshuffle",
+    "range",
     "repeat_elements",
     "reverse",
     "reverse_sequence",
@@ -206,7 +207,7 @@ def combinations(input, r=2, with_replacement=False):
         raise ValueError(f"For 'combinations', 'input' must be a vector, but got shape {input.shape}.")
     _check.integer(r, "r", "combinations", 0)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = list(choose(range(input.size), r))
+    rows = list(choose(builtin_range(input.size), r))
     if not rows or not r:
         return ops.zeros((0,), input.dtype)
     return input[_core.Tensor(rows, mstype.int64)]
@@ -421,6 +422,28 @@ def padding(x, pad_dim_size=8):
     return ops.pad(x, [0, pad_dim_size - 1])
 
 
+builtin_range = range
+
+
+def range(start, end, step, maxlen=1000000):
+    """start, start + step, ... below end: numbers or tensors of one element; int64 for integers.
+
+    More than maxlen numbers are an error.
+    """
+    values = [value.item() if isinstance(value, _core.Tensor) else value for value in (start, end, step)]
+    if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in values):
+        raise TypeError(f"For 'range', 'start', 'end' and 'step' must be numbers, but got {start}, {end} and {step}.")
+    if values[2] == 0:
+        raise ValueError("For 'range', 'step' must not be 0.")
+    given = next((value.dtype for value in (start, end, step) if isinstance(value, _core.Tensor)), None)
+    if all(isinstance(value, int) for value in values):
+        given = mstype.int64
+    output = ops.arange(*values, dtype=given or mstype.float32)
+    if output.size > maxlen:
+        raise ValueError(f"For 'range', there are {output.size} numbers, more than 'maxlen', {maxlen}.")
+    return output
+
+
 def repeat_elements(x, rep, axis=0):
     """Each slice along axis `rep` times in turn."""
     _check.tensor(x, "x", "repeat_elements")
@@ -601,7 +624,8 @@ def unique(input):
     place = numpy.empty_like(order)
     place[order] = numpy.arange(order.size)
     found = flat[_core.Tensor(first[order].astype(numpy.int64))]
-    return found, _core.Tensor(place[inverse].astype(numpy.int32)).reshape(input.shape)
+    kind = numpy.int64 if input.dtype == mstype.int64 else numpy.int32
+    return found, _core.Tensor(place[inverse].astype(kind)).reshape(input.shape)
 
 
 def unique_with_pad(x, pad_num):
