@@ -8,6 +8,7 @@ go with them.
 import importlib.metadata
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,11 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     if platform.system() != "Linux":
         return build_plain_wheel(wheel_directory, config_settings, metadata_directory)
     os.environ.update(builder.build_environment())
+    # As CMake alone chooses, so that `./m build` and the wheel share their object files; scikit-build-core would take the
+    # compiler that the interpreter was built with.
+    for variable, name in (("CC", "cc"), ("CXX", "c++")):
+        if shutil.which(name):
+            os.environ.setdefault(variable, name)
     with tempfile.TemporaryDirectory() as folder:
         name = build_plain_wheel(folder, config_settings, metadata_directory)
         return repair(Path(folder) / name, wheel_directory)
