@@ -20,7 +20,7 @@ _FORWARDED = (
 ).split()
 # Operators by their names, for the methods below.
 _NAMES = (
-    "add sub sum std var amax amin max min cumsum flatten tile gather gather_elements select "
+    "add sub sum std var amax amin max min cumsum flatten tile gather_elements select "
     "where nonzero unbind diag full zeros ones empty scatter_add_elements clone broadcast_to squeeze round_even view sort argsort repeat_interleave allclose"
 ).split()
 _call = {}
@@ -202,7 +202,9 @@ def _gather(self, *args, **kwargs):
     slices at positions along axis."""
     first_is_tensor = bool(args) and isinstance(args[0], _core.Tensor)
     if first_is_tensor or "input_indices" in kwargs:
-        return _call["gather"](self, *args, **kwargs)
+        from morel import ops
+
+        return ops.gather(self, *args, **kwargs)
     return _call["gather_elements"](self, *args, **kwargs)
 
 

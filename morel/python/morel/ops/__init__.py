@@ -8,6 +8,8 @@ from morel.api import NameTable, load_table
 
 _functions = NameTable(load_table("ops")["functions"])
 _HOMES = {
+    "composite": ("HyperMap", "Map", "MultitypeFuncGraph", "Partial", "add_flags", "partial"),
+    "primitive": ("PrimitiveWithCheck", "PrimitiveWithInfer", "prim_attr_register"),
     "autograd": ("GradOperation", "get_grad", "grad", "stop_gradient", "value_and_grad"),
     # Names that the registry has too, in a form with fewer arguments.
     "composed.arrange": ("meshgrid", "nonzero", "select"),
@@ -16,6 +18,7 @@ _HOMES = {
     "composed.inspect": ("allclose",),
     "composed.network": ("pad",),
     "composed.products": ("dot",),
+    "composed.scatter": ("embedding", "gather"),
     "jacobian": ("jacfwd", "jacrev", "jvp", "linearize", "vjp"),
 }
 # Public in MindSpore; each raises NotImplementedError that says what to use.
@@ -27,7 +30,7 @@ _REFUSED = {
 _written = {name: module for module, names in _HOMES.items() for name in names}
 
 
-_SUBMODULES = ("autograd", "composed", "jacobian", "primitive", "composite", "functional", "function", "operations")
+_SUBMODULES = ("autograd", "composed", "composite", "function", "functional", "jacobian", "operations", "primitive")
 
 
 def __getattr__(name):

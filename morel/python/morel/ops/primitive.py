@@ -1,12 +1,14 @@
 """Primitive classes: an operator whose attributes are given first and whose inputs are given at the call."""
 
 import ast
+import functools
 import importlib
+import inspect
 
 from morel import _core
 from morel.api import load_table, make_operator
 
-__all__ = ["Primitive", "find", "names"]
+__all__ = ["Primitive", "PrimitiveWithCheck", "PrimitiveWithInfer", "find", "names", "prim_attr_register"]
 
 _rows = None
 
@@ -54,6 +56,42 @@ class Primitive:
 
     def __repr__(self):
         return f"Prim[{self.name}]<{', '.join(f'{key}={value}' for key, value in self.attrs.items())}>"
+
+
+class PrimitiveWithInfer(Primitive):
+    """Base class of operators that users define, with `infer_shape` and `infer_dtype`. They need a computation of their own."""
+
+    def __call__(self, *_inputs):
+        raise NotImplementedError(
+            f"'{self.name}' has no computation; write a function, or a class with apply (ms._Function)."
+        )
+
+
+class PrimitiveWithCheck(PrimitiveWithInfer):
+    """Base class of operators that users define, with `check_shape` and `check_dtype`. They need a computation of their own."""
+
+
+def prim_attr_register(fn):
+    """Decorator of an operator's `__init__`: its arguments become attributes, and its name that of the class."""
+    names = inspect.signature(fn)
+
+    @functools.wraps(fn)
+    def initialise(self, *args, **kwargs):
+        bound = names.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        Primitive.__init__(self, type(self).__name__)
+        for name, value in [*bound.arguments.items()][1:]:
+            self.add_prim_attr(name, value)
+            setattr(self, name, value)
+        fn(self, *args, **kwargs)
+
+    return initialise
+
+
+def __getattr__(name):
+    if name in ("constexpr", "_primexpr"):
+        return importlib.import_module("morel.common.marks").constexpr
+    raise AttributeError(f"module 'morel.ops.primitive' has no attribute '{name}'")
 
 
 def _make_class(name, spec):

@@ -21,7 +21,6 @@ _ROWS = {
 _SAME = (
     "cosine_embedding_loss",
     "cross_entropy",
-    "embedding",
     "group_norm",
     "hardshrink",
     "hardsigmoid",
@@ -157,6 +156,11 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
 def flatten(input, start_dim=0, end_dim=-1):
     """Merges the dimensions `start_dim` to `end_dim` into one."""
     return ops.flatten(input, start_dim=start_dim, end_dim=end_dim)
+
+
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False):
+    """The rows of weight at the positions `input`; see :func:`morel.ops.embedding`."""
+    return ops.embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
 
 
 def one_hot(tensor, num_classes=-1):

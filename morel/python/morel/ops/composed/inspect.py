@@ -6,6 +6,9 @@ from morel.ops.composed import _check
 
 __all__ = [
     "allclose",
+    "depend",
+    "dtype",
+    "identity",
     "is_complex",
     "is_floating_point",
     "is_nonzero",
@@ -14,7 +17,10 @@ __all__ = [
     "intopk",
     "numel",
     "population_count",
+    "print_",
     "rank",
+    "scalar_cast",
+    "scalar_to_tensor",
     "shape",
     "size",
     "type_as",
@@ -131,3 +137,42 @@ def population_count(input_x):
     bits = input_x.itemsize * 8
     ones = sum(ops.bitwise_and(ops.bitwise_right_shift(input_x, place), 1) for place in range(bits))
     return ones.astype(mstype.uint8)
+
+
+def dtype(input_x):
+    """The element type."""
+    return _check.tensor(input_x, "input_x", "dtype").dtype
+
+
+def identity(x):
+    """The value itself."""
+    return x
+
+
+def depend(value, expr):
+    """value, after expr has been computed."""
+    return value
+
+
+def print_(*input_x):
+    """Prints tensors, numbers and strings."""
+    for item in input_x:
+        print(repr(item) if isinstance(item, _core.Tensor) else item)
+
+
+def scalar_to_tensor(input_x, dtype=None):
+    """A number as a tensor without axes, float32 by default."""
+    from morel.common import dtype as mstype
+
+    if not isinstance(input_x, (bool, int, float)):
+        raise TypeError(f"For 'scalar_to_tensor', 'input_x' must be a number, but got {type(input_x).__name__}.")
+    return ops.full((), input_x, dtype=mstype.float32 if dtype is None else dtype)
+
+
+def scalar_cast(input_x, input_y):
+    """A number as the Python number of a dtype: int, float or bool."""
+    if not isinstance(input_x, (bool, int, float)):
+        raise TypeError(f"For 'scalar_cast', 'input_x' must be a number, but got {type(input_x).__name__}.")
+    if input_y.is_floating_point:
+        return float(input_x)
+    return bool(input_x) if str(input_y) == "Bool" else int(input_x)

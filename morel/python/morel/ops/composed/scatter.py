@@ -9,6 +9,8 @@ __all__ = [
     "assign",
     "assign_add",
     "assign_sub",
+    "embedding",
+    "gather",
     "gather_nd",
     "index_add",
     "index_fill",
@@ -44,10 +46,76 @@ __all__ = [
     "unsorted_segment_sum",
 ]
 
+_gather, _embedding = make_operator("gather", "gather"), make_operator("embedding", "embedding")
 _put, _scatter_elements, _scatter_add_elements = (
     make_operator(name, name) for name in ("index_put", "scatter_elements", "scatter_add_elements")
 )
 _COMBINE = {"mul": "mul", "div": "div", "max": "maximum", "min": "minimum"}
+
+
+def gather(input_params, input_indices, axis, batch_dims=0):
+    """The slices of input_params at positions along axis.
+
+    Args:
+        input_params (Tensor): the values.
+        input_indices (Tensor): integers.
+        axis (int, Tensor): where the positions count.
+        batch_dims (int): how many of the first axes both share, each with its own positions.
+    """
+    if isinstance(batch_dims, int) and -1 <= batch_dims <= 1:
+        return _gather(input_params, input_indices, axis, batch_dims)
+    axis = axis.item() if isinstance(axis, _core.Tensor) else axis
+    axis = _check.axis(axis, input_params.ndim, "axis", "gather")
+    batch_dims = _check.axis(batch_dims, input_indices.ndim + 1, "batch_dims", "gather")
+    shared = input_params.shape[:batch_dims]
+    if batch_dims > axis or input_indices.shape[:batch_dims] != shared:
+        raise ValueError(
+            f"For 'gather', the first {batch_dims} axes must agree and 'axis' come after them, but got shapes "
+            f"{input_params.shape} and {input_indices.shape} and axis {axis}."
+        )
+    # The shared axes as one.
+    found = _gather(
+        input_params.reshape((-1, *input_params.shape[batch_dims:])),
+        input_indices.reshape((-1, *input_indices.shape[batch_dims:])),
+        axis - batch_dims + 1,
+        1,
+    )
+    return found.reshape((*shared, *found.shape[1:]))
+
+
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False):
+    """The rows of weight at the positions `input`.
+
+    Args:
+        input (Tensor): integers.
+        weight (Parameter, Tensor): [count, size].
+        padding_idx (int, optional): a row that gets no gradient.
+        max_norm (float, optional): rows that are used are scaled down to this norm, in place.
+        norm_type (float): order of that norm.
+        scale_grad_by_freq (bool): gradients are divided by how often their row is used.
+    """
+    if max_norm is None and not scale_grad_by_freq:
+        return _embedding(input, weight, padding_idx)
+    import numpy
+
+    rows, inverse, counts = numpy.unique(
+        _check.integral(input, "input", "embedding").asnumpy(), return_inverse=True, return_counts=True
+    )
+    if max_norm is not None:
+        if isinstance(max_norm, bool) or not isinstance(max_norm, (int, float)):
+            raise TypeError(f"For 'embedding', 'max_norm' must be float, but got {type(max_norm).__name__}.")
+        _core.without_grad(_limit_rows, weight, _core.Tensor(rows.astype(numpy.int64)), max_norm, float(norm_type))
+    output = _embedding(input, weight, padding_idx)
+    if not scale_grad_by_freq:
+        return output
+    share = _core.Tensor((1.0 / counts[inverse]).reshape(input.shape), output.dtype).expand_dims(-1)
+    return _core.custom_backward("EmbeddingFrequency", [output], [output], lambda grad: (grad * share,))[0]
+
+
+def _limit_rows(weight, rows, max_norm, norm_type):
+    used = weight[rows]
+    norms = ops.vector_norm(used, norm_type, -1, True)
+    weight[rows] = ops.where(norms > max_norm, used * (max_norm / (norms + 1e-7)), used)
 
 
 def assign(variable, value):

@@ -1,0 +1,1 @@
+"""Parallel training. Not there yet, but for what scripts of one process ask."""
