@@ -253,6 +253,49 @@ def test_one_graph_for_each_kind_of_arguments():
     assert f.__compiled__.compiled == 3
 
 
+_factor = 2.0
+
+
+def test_python_values_are_read_again():
+    global _factor
+
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.scale, self.twice = 1.0, False
+
+        def construct(self, x):
+            return x * self.scale * _factor * (2 if self.twice else 1)
+
+    outer = 1.0
+
+    def plus(x):
+        return net(x) + outer
+
+    net, x = Net(), tensor(1, 2)
+    run = ms.jit(plus)
+    for _ in range(2):
+        np.testing.assert_allclose(run(x).asnumpy(), [3, 5])
+    net.scale = 3.0
+    np.testing.assert_allclose(run(x).asnumpy(), [7, 13])
+    net.twice = True
+    np.testing.assert_allclose(run(x).asnumpy(), [13, 25])
+    outer = 2.0
+    np.testing.assert_allclose(run(x).asnumpy(), [14, 26])
+    try:
+        _factor = 1.0
+        np.testing.assert_allclose(run(x).asnumpy(), [8, 14])
+    finally:
+        _factor = 2.0
+
+
+def test_lambdas_within_lambdas():
+    x = tensor(1, 2)
+    choose = (lambda t: (lambda t: t * 10) if t is None else t + 1)(None)
+    np.testing.assert_allclose(ms.jit(choose)(x).asnumpy(), [10, 20])
+    np.testing.assert_allclose(ms.jit((lambda k: lambda t: t + k)(7))(x).asnumpy(), [8, 9])
+
+
 def test_partial_and_bound_methods():
     class Scaler:
         def __init__(self, factor):

@@ -27,9 +27,14 @@ struct Pattern {
   }
 };
 
+// A Python value that the graph relies on: an attribute of a cell (held weakly) or of a closure's cell, or a global.
+struct Fact {
+  nb::object owner, name, value;
+};
+
 struct Remembered {
   std::vector<Pattern> patterns;
-  std::vector<std::pair<nb::object, nb::object>> flags;  // weak references to cells, their `training`
+  std::vector<Fact> facts;
   nb::object graph;
   const Executor* executor = nullptr;
   bool is_single = false;  // the result is one tensor, not a tuple of them
@@ -42,17 +47,19 @@ struct CompiledCall {
   std::vector<std::unique_ptr<Remembered>>* known;
 };
 PyTypeObject* call_type = nullptr;
-PyObject* training_name = nullptr;
 
-bool flags_hold(const Remembered& entry) {
-  for (const auto& [reference, flag] : entry.flags) {
-    PyObject* cell = PyWeakref_GetObject(reference.ptr());
-    if (cell == Py_None) return false;
-    PyObject* now = PyObject_GetAttr(cell, training_name);
+bool facts_hold(const Remembered& entry) {
+  for (const Fact& fact : entry.facts) {
+    PyObject* owner = fact.owner.ptr();
+    if (PyDict_Check(owner)) {
+      if (PyDict_GetItem(owner, fact.name.ptr()) != fact.value.ptr()) return false;
+      continue;
+    }
+    if (PyWeakref_Check(owner)) owner = PyWeakref_GetObject(owner);
+    PyObject* now = PyObject_GetAttr(owner, fact.name.ptr());
     if (!now) return PyErr_Clear(), false;
-    const bool same = now == flag.ptr();
     Py_DECREF(now);
-    if (!same) return false;
+    if (now != fact.value.ptr()) return false;
   }
   return true;
 }
@@ -61,7 +68,7 @@ bool matches(const Remembered& entry, PyObject* const* args, Py_ssize_t count) {
   if (static_cast<size_t>(count) != entry.patterns.size()) return false;
   for (Py_ssize_t i = 0; i < count; ++i)
     if (!entry.patterns[static_cast<size_t>(i)].matches(args[i])) return false;
-  return flags_hold(entry);
+  return facts_hold(entry);
 }
 
 PyObject* run(const Remembered& entry, PyObject* const* args) {
@@ -144,8 +151,8 @@ nb::object make_call(nb::object slow) {
   return nb::steal(reinterpret_cast<PyObject*>(self));
 }
 
-// Calls with arguments like these run `graph`; cells: (cell, training) of those that it went through.
-void remember(nb::handle object, nb::tuple args, nb::object graph, nb::list cells, bool is_single) {
+// Calls with arguments like these run `graph`; facts: (owner, name, value) that must still hold then.
+void remember(nb::handle object, nb::tuple args, nb::object graph, nb::list facts, bool is_single) {
   auto* self = reinterpret_cast<CompiledCall*>(object.ptr());
   auto entry = std::make_unique<Remembered>();
   for (nb::handle arg : args) {
@@ -160,7 +167,7 @@ void remember(nb::handle object, nb::tuple args, nb::object graph, nb::list cell
     }
     entry->patterns.push_back(std::move(pattern));
   }
-  for (nb::handle cell : cells) entry->flags.emplace_back(nb::borrow(cell[0]), nb::borrow(cell[1]));
+  for (nb::handle fact : facts) entry->facts.push_back({nb::borrow(fact[0]), nb::borrow(fact[1]), nb::borrow(fact[2])});
   entry->executor = nb::cast<PyGraph&>(graph).executor.get();
   entry->graph = std::move(graph);
   entry->is_single = is_single;
@@ -170,7 +177,6 @@ void remember(nb::handle object, nb::tuple args, nb::object graph, nb::list cell
 }  // namespace
 
 void bind_compiled_call(nb::module_& module) {
-  training_name = PyUnicode_InternFromString("training");
   call_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&compiled_spec));
   module.attr("CompiledCall") = nb::handle(reinterpret_cast<PyObject*>(call_type));
   module.def("make_compiled_call", &make_call);

@@ -6,23 +6,31 @@ import types
 import weakref
 
 from morel import _core
-from morel.compiler.interpreter import Interpreter, recorded_cells
+from morel.compiler.interpreter import Interpreter, recorded_facts
 from morel.compiler.tree import flatten, unflatten
 
 __all__ = ["CompiledFunction", "call_compiled_cell", "call_in_graph", "compiled_cell", "jit"]
 
 
 class _Entry:
-    """One graph: how its results are put together, and the training flags of the cells that it went through."""
+    """One graph: how its results are put together, and the Python values that it relies on."""
 
-    def __init__(self, graph, structure, constants, cells):
+    def __init__(self, graph, structure, constants, facts):
         self.graph, self.structure, self.constants = graph, structure, constants
-        self.cells = [(weakref.ref(cell), cell.training) for cell in cells]
+        # Cells are held weakly; module globals and the cells of closures live as long as the function.
+        self.facts = [
+            (weakref.ref(owner) if hasattr(type(owner), "construct") else owner, name, value)
+            for owner, name, value in facts
+        ]
 
     def holds(self):
-        for cell, training in self.cells:
-            cell = cell()
-            if cell is None or cell.training is not training:
+        for owner, name, value in self.facts:
+            if isinstance(owner, dict):
+                now = owner.get(name)
+            else:
+                owner = owner() if isinstance(owner, weakref.ref) else owner
+                now = getattr(owner, name, None)
+            if now is not value:
                 return False
         return True
 
@@ -41,8 +49,8 @@ class _Entry:
 class CompiledFunction:
     """The graphs of one function, one for each kind of arguments.
 
-    Tensors are known by shape and dtype; everything else is part of the kind: numbers, strings, objects, and the training
-    flags of the cells that are called. Parameters and other tensors that the function reads from outside are read at every
+    Tensors are known by shape and dtype; everything else is part of the kind: numbers, strings, objects; also the plain
+    attributes of cells, globals and variables of outer functions that the code reads, and the training flags of cells. Parameters and other tensors that the function reads from outside are read at every
     call. Within a gradient of PyNative mode the function itself runs.
     """
 
@@ -84,7 +92,7 @@ class CompiledFunction:
             entry = self._compile(leaves, structure)
             entries.append(entry)
             if not kwargs and len(leaves) == len(args) and entry.is_flat():
-                _core.remember_call(self.call, args, entry.graph, entry.cells, entry.structure is None)
+                _core.remember_call(self.call, args, entry.graph, entry.facts, entry.structure is None)
         return entry, [leaf for leaf in leaves if isinstance(leaf, _core.Tensor)]
 
     def _compile(self, leaves, structure):
@@ -94,7 +102,7 @@ class CompiledFunction:
         try:
             inside = [_core.graph_parameter(leaf) if isinstance(leaf, _core.Tensor) else leaf for leaf in leaves]
             args, kwargs = unflatten(structure, inside)
-            with recorded_cells() as cells:
+            with recorded_facts() as facts:
                 output = Interpreter().call(self.function, args, kwargs)
             results, tree = flatten(output)
             constants = [None if isinstance(result, _core.Tensor) else (result,) for result in results]
@@ -103,7 +111,7 @@ class CompiledFunction:
             _core.graph_abort()
             raise
         graph.compile()
-        return _Entry(graph, tree, constants, cells)
+        return _Entry(graph, tree, constants, facts.values())
 
 
 def call_compiled_cell(cell, call, args, kwargs):

@@ -56,15 +56,27 @@ MAX_DEPTH = 200
 _recorder = threading.local()
 
 
+_PLAIN = (bool, int, float, str, type(None))
+
+
 @contextlib.contextmanager
-def recorded_cells():
-    """A list that collects the cells which are called within."""
-    before = getattr(_recorder, "cells", None)
-    _recorder.cells = cells = []
+def recorded_facts():
+    """A list that collects what Python values the code within relies on: (owner, name, value).
+
+    An owner is a cell, the cell of a closure, or the dict of a module's globals.
+    """
+    before = getattr(_recorder, "facts", None)
+    _recorder.facts = facts = {}
     try:
-        yield cells
+        yield facts
     finally:
-        _recorder.cells = before
+        _recorder.facts = before
+
+
+def _rely_on(owner, name, value):
+    facts = getattr(_recorder, "facts", None)
+    if facts is not None and isinstance(value, _PLAIN):
+        facts.setdefault((id(owner), name), (owner, name, value))
 
 
 class Undefined:
@@ -104,8 +116,11 @@ class Frame:
                 return value
             frame = frame.outer
         if name in self.source.closure:
-            return self.source.closure[name].cell_contents
+            cell = self.source.closure[name]
+            _rely_on(cell, "cell_contents", cell.cell_contents)
+            return cell.cell_contents
         if name in self.globals:
+            _rely_on(self.globals, name, self.globals[name])
             return self.globals[name]
         if hasattr(builtins, name):
             return getattr(builtins, name)
@@ -251,8 +266,9 @@ class Interpreter:
         return fn(*args, **kwargs)
 
     def call_cell(self, cell, args, kwargs):
-        if getattr(_recorder, "cells", None) is not None:
-            _recorder.cells.extend(part for _, part in cell.cells_and_names() if part not in _recorder.cells)
+        if getattr(_recorder, "facts", None) is not None:
+            for _, part in cell.cells_and_names():
+                _rely_on(part, "training", part.training)
         if cell.has_bprop or cell.mixed_precision_type is not None or cell._has_hooks():
             return cell(*args, **kwargs)
         if not cell._names_checked:
@@ -537,7 +553,11 @@ class Interpreter:
         return frame.load(node.id)
 
     def get_Attribute(self, node, frame):
-        return getattr(self.evaluate(node.value, frame), node.attr)
+        owner = self.evaluate(node.value, frame)
+        value = getattr(owner, node.attr)
+        if hasattr(type(owner), "construct"):
+            _rely_on(owner, node.attr, value)
+        return value
 
     def get_Subscript(self, node, frame):
         return self.evaluate(node.value, frame)[self.evaluate(node.slice, frame)]

@@ -115,7 +115,7 @@ def _parse(function):
     """The syntax tree of a function; None where there is no source."""
     code = function.__code__
     found = [node for node in _functions_of(code.co_filename) if _is_of(node, code)]
-    return found[0] if found else None
+    return found[-1] if found else None  # of nested lambdas the innermost
 
 
 def _is_of(node, code):
