@@ -4,6 +4,7 @@
 
 #include "morel/ops/call.h"
 #include "morel/runtime/eager.h"
+#include "morel/runtime/graph_scope.h"
 
 namespace morel {
 namespace {
@@ -176,12 +177,16 @@ GradDepth::GradDepth(int value) : saved_(depth) { depth = value; }
 GradDepth::~GradDepth() { depth = saved_; }
 
 bool requires_grad(const TensorImpl* tensor) {
-  if (tensor->is_symbolic()) return true;
+  if (tensor->is_symbolic()) return GraphScope::current() != nullptr;
   if (tensor->base && tensor->grad_version != tensor->storage->version()) refresh(const_cast<TensorImpl*>(tensor));
   return static_cast<bool>(tensor->grad.node);
 }
 
 Tensor make_input(const Tensor& tensor) {
+  MOREL_CHECK(
+      !tensor->is_symbolic(), Runtime,
+      "a tensor of a graph that was compiled before is used outside of it; only what a compiled function returns "
+      "can be used later");
   const Tensor out = alias(tensor);
   auto node = make_ref<PlaceNode>();
   node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);

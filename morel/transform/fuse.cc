@@ -12,6 +12,8 @@ namespace {
 
 // Inputs and outputs that one loop may have.
 constexpr size_t max_buffers = 14;
+// Operators that one loop may have: more gain nothing and take long to compile.
+constexpr size_t max_members = 64;
 
 bool is_scalar_argument(const OpDef& op, size_t i) {
   return !op.schema.args[i].is_tensor_like() && !(op.schema.args[i].kinds & kNumber);
@@ -94,10 +96,13 @@ class Fuser {
     if (fusable) {
       for_each_input(*node, [&](const Value& input) {
         Group* group = find(node_of(input));
-        if (!group || !group->open || group->members[0]->types[0].shape != node->types[0].shape || group == home)
+        if (!group || !group->open || group->members.size() >= max_members ||
+            group->members[0]->types[0].shape != node->types[0].shape || group == home)
           return;
         if (!home) home = group;
-        else if (size_of_union(*home, *group, *node) <= max_buffers) absorb(*home, *group);
+        else if (home->members.size() + group->members.size() < max_members &&
+                 size_of_union(*home, *group, *node) <= max_buffers)
+          absorb(*home, *group);
       });
       if (home && size_of_union(*home, *home, *node) > max_buffers) home = nullptr;
     }

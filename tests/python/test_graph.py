@@ -289,6 +289,40 @@ def test_python_values_are_read_again():
         _factor = 2.0
 
 
+def test_objects_as_arguments():
+    f = ms.jit(lambda x, a: x * a.sum())
+    for i in range(20):
+        assert float(f(tensor(1), a=np.full(3, float(i))).asnumpy()[0]) == 3 * i
+    g = ms.jit(lambda x, n: x / n)
+    assert g(tensor(1), 0.0).asnumpy()[0] == np.inf and g(tensor(1), -0.0).asnumpy()[0] == -np.inf
+    for _ in range(3):
+        g(tensor(1), float("nan"))
+    assert g.__compiled__.compiled == 3
+
+
+def test_a_tensor_of_a_graph_is_not_used_outside():
+    kept = []
+
+    @ms.jit
+    def f(x):
+        kept.append(x * 2)
+        return kept[0]
+
+    f(tensor(1, 2))
+    for use in (lambda t: t + 1, ms.grad(lambda t: t.sum()), lambda t: t.asnumpy()):
+        with pytest.raises(RuntimeError, match="graph"):
+            use(kept[0])
+
+
+def test_long_chains_compile_in_linear_time():
+    def chain(x):
+        for _ in range(3000):
+            x = ops.tanh(x) + 0.01
+        return x
+
+    check(chain, tensor(1, 2))
+
+
 def test_lambdas_within_lambdas():
     x = tensor(1, 2)
     choose = (lambda t: (lambda t: t * 10) if t is None else t + 1)(None)

@@ -90,6 +90,7 @@ class CompiledFunction:
                 break
         else:
             entry = self._compile(leaves, structure)
+            entry.kept = [leaf for leaf in leaves if not isinstance(leaf, _core.Tensor)]
             entries.append(entry)
             if not kwargs and len(leaves) == len(args) and entry.is_flat():
                 _core.remember_call(self.call, args, entry.graph, entry.facts, entry.structure is None)
@@ -132,10 +133,12 @@ def compiled_cell(cell):
 def _kind(leaf):
     if isinstance(leaf, _core.Tensor):
         return (tuple(leaf.shape), leaf.dtype, type(leaf))
+    if isinstance(leaf, float):
+        return (float, leaf.hex())  # tells -0.0 from 0.0, and NaN equals itself
     try:
         hash(leaf)
     except TypeError:
-        return id(leaf)
+        return id(leaf)  # the entry keeps the object alive
     return (type(leaf), leaf)
 
 
