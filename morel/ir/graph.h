@@ -14,8 +14,6 @@ class Graph;
 class Node final : public TypedNode {
  public:
   const Type& type(uint32_t output) const override { return types[output]; }
-  bool is_input() const { return op == nullptr; }
-  bool is_capture() const { return static_cast<bool>(captured); }
   Value output(uint32_t idx = 0) { return Value(Ref<RefCounted>(this), idx); }
 
   const OpDef* op = nullptr;    // null for parameters and captured tensors

@@ -9,6 +9,9 @@ namespace morel {
 // Fills in defaults and checks the kind of every argument. Random numbers (rng) are left None.
 Args complete_args(const OpDef& op, std::span<const Value> given);
 
+// Whether a call does more than give results: it is kept, and so is its order.
+inline bool has_effect(const OpDef& op) { return op.has(kInPlace) || op.has(kEffect); }
+
 // Types of the results of a primitive; arguments complete.
 Types infer_types(const OpDef& op, std::span<const Value> args);
 

@@ -27,8 +27,6 @@ class GraphScope {
   void assign(const Tensor& tensor, Value value);
   // Values of the enclosing scope, one for each parameter added by value_of.
   const std::vector<Tensor>& imports() const { return imports_; }
-  // A parameter for an import that another graph with the same operands has.
-  void import(const Tensor& tensor) { value_of(tensor); }
 
   // The calls that runtime/eager.h makes here instead.
   Values call(const OpDef& op, std::span<const Value> given);

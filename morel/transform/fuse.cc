@@ -87,7 +87,7 @@ class Fuser {
   }
 
   void visit(const Ref<Node>& node) {
-    if (node->op->has(kInPlace) || node->op->has(kEffect)) {  // what members read may change here
+    if (has_effect(*node->op)) {  // what members read may change here
       for (const auto& group : groups_) group->open = false;
       return;
     }

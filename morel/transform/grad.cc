@@ -155,12 +155,8 @@ class Sweep {
       any |= !douts.back().is_none();
     }
     if (!any) return;
-    for (size_t i = 0; i < douts.size(); ++i) {
-      if (!douts[i].is_none()) continue;
-      const Type type = type_of(custom.outputs[i]);
-      const Value zeros[] = {Ints(type.shape), type.dtype};
-      douts[i] = builder_.emit(find_op("zeros"), zeros)[0];
-    }
+    for (size_t i = 0; i < douts.size(); ++i)
+      if (douts[i].is_none()) douts[i] = zeros_of(builder_, custom.outputs[i]);
     const Values grads = custom.backward({douts.data(), douts.size()});
     for (size_t i = 0; i < custom.inputs.size() && i < grads.size(); ++i)
       if (node_of(custom.inputs[i]) && depends_.contains(node_of(custom.inputs[i])))

@@ -4,13 +4,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "morel/ops/opdef.h"
+#include "morel/ops/call.h"
 
 namespace morel {
 namespace {
 
-bool has_effect(const Node& node) { return node.op->has(kInPlace) || node.op->has(kEffect); }
-bool is_repeatable(const Node& node) { return !has_effect(node) && !node.op->has(kRandom); }
+bool is_repeatable(const Node& node) { return !has_effect(*node.op) && !node.op->has(kRandom); }
 
 using Replacements = std::unordered_map<const Node*, Values>;
 
@@ -99,7 +98,7 @@ bool remove_dead_nodes(Graph& graph) {
   for (const Value& result : graph.results) for_each_input(result, mark);
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = *graph.nodes[i];
-    if (has_effect(node)) live.insert(&node);
+    if (has_effect(*node.op)) live.insert(&node);
     if (live.contains(&node)) for_each_input(node, mark);
   }
   const auto dead = [&](const Ref<Node>& node) { return !live.contains(node.get()); };
@@ -124,7 +123,7 @@ bool share_equal_nodes(Graph& graph) {
     if (node->op->has(kInPlace)) overwritten.insert(node_of(node->args[0]));
   return rewrite(graph, [&](Node& node) {
     Values stands;
-    if (has_effect(node)) seen.clear();  // what was read before may be another value now
+    if (has_effect(*node.op)) seen.clear();  // what was read before may be another value now
     if (!is_repeatable(node) || overwritten.contains(&node)) return stands;
     const auto [found, fresh] = seen.try_emplace(key_of(node), Ref<Node>(&node));
     if (fresh) return stands;

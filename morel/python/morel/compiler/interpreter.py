@@ -181,6 +181,13 @@ class _Exit:
         self.manager = manager
 
 
+def _items_of(iterable):
+    """What a loop runs over: the rows of a tensor, or the items of anything else."""
+    if isinstance(iterable, _core.Tensor):
+        return [iterable[i] for i in range(iterable.shape[0])]
+    return iterable
+
+
 def _push(statements, rest):
     for statement in reversed(statements):
         rest = (statement, rest)
@@ -436,9 +443,7 @@ class Interpreter:
 
     def do_For(self, node, rest, frame):
         iterable = self.evaluate(node.iter, frame)
-        if isinstance(iterable, _core.Tensor):
-            iterable = [iterable[i] for i in range(iterable.shape[0])]
-        return (_Next(node, list(iterable), 0), rest)
+        return (_Next(node, list(_items_of(iterable)), 0), rest)
 
     def do__Next(self, turn, rest, frame):
         if turn.at == len(turn.items):
@@ -526,9 +531,7 @@ class Interpreter:
             raise Unsupported("assigning to this is not supported in a compiled function")
 
     def unpack(self, targets, value, frame):
-        if isinstance(value, _core.Tensor):
-            value = [value[i] for i in range(value.shape[0])]
-        values = list(value)
+        values = list(_items_of(value))
         star = next((i for i, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
         if star is not None:
             after = len(targets) - star - 1
@@ -674,16 +677,13 @@ class Interpreter:
 
     def _comprehend(self, generators, frame, add):
         inner = Frame(frame.source, frame)
-        inner.globals = frame.globals
 
         def level(at):
             if at == len(generators):
                 return add(inner)
             generator = generators[at]
             iterable = self.evaluate(generator.iter, frame if at == 0 else inner)
-            if isinstance(iterable, _core.Tensor):
-                iterable = [iterable[i] for i in range(iterable.shape[0])]
-            for item in iterable:
+            for item in _items_of(iterable):
                 self.assign(generator.target, item, inner)
                 keep = [self.evaluate(test, inner) for test in generator.ifs]
                 if any(symbolic(k) for k in keep):

@@ -19,13 +19,12 @@ class Unsupported(NotImplementedError):
 class FunctionSource:
     """A function as the interpreter runs it: its syntax tree, where it comes from, its defaults and closure."""
 
-    _cache = {}  # code object -> (node, file, first line)
+    _cache = {}  # code object -> its syntax tree, or None
 
     def __init__(self, node, name, file, globals, closure, defaults, keyword_defaults):
         self.node, self.name, self.file = node, name, file
         self.globals, self.closure = globals, closure
         self.defaults, self.keyword_defaults = defaults, keyword_defaults
-        self._signature = None
 
     @classmethod
     def of(cls, function):
@@ -96,7 +95,7 @@ class FunctionSource:
         return out
 
 
-_trees = {}  # (file, number of lines) -> nodes of its functions and lambdas
+_trees = {}  # file and its lines -> nodes of its functions and lambdas
 
 
 def _functions_of(file):

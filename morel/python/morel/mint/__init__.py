@@ -3,7 +3,8 @@
 from morel.api import NameTable, load_table
 
 _functions = NameTable(load_table("mint")["functions"])
-_OVERLOADED = (
+# Functions of several forms; they stand in overloaded.py, which is imported when the first of them is used.
+OVERLOADED = (
     "add",
     "allclose",
     "argsort",
@@ -68,7 +69,7 @@ def __getattr__(name):
             return importlib.import_module(f"morel.mint.{name}")
         except ModuleNotFoundError:
             raise AttributeError(f"module 'morel.mint' has no attribute '{name}'") from None
-    if name in _OVERLOADED:
+    if name in OVERLOADED:
         value = getattr(importlib.import_module("morel.mint.overloaded"), name)
     elif name in _SAME:
         value = getattr(importlib.import_module("morel.ops"), name)
@@ -83,4 +84,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_functions.rows, *_OVERLOADED, *_SAME, *_REFUSED, "linalg", "nn", "optim", "special"})
+    return sorted({*globals(), *_functions.rows, *OVERLOADED, *_SAME, *_REFUSED, "linalg", "nn", "optim", "special"})

@@ -5,46 +5,9 @@ from morel.api import make_operator
 from morel.common import _random
 from morel.common.generator import using
 from morel.common.tensor import Tensor
+from morel.mint import OVERLOADED
 
-__all__ = [
-    "add",
-    "allclose",
-    "argsort",
-    "bernoulli",
-    "bincount",
-    "cdist",
-    "count_nonzero",
-    "diff",
-    "empty",
-    "equal",
-    "histc",
-    "index_add",
-    "kthvalue",
-    "max",
-    "median",
-    "meshgrid",
-    "min",
-    "multinomial",
-    "nansum",
-    "nonzero",
-    "norm",
-    "normal",
-    "rand",
-    "rand_like",
-    "randint",
-    "randint_like",
-    "randn",
-    "randn_like",
-    "randperm",
-    "repeat_interleave",
-    "round",
-    "scatter",
-    "scatter_add",
-    "sort",
-    "sub",
-    "unique",
-    "where",
-]
+__all__ = list(OVERLOADED)
 
 (
     _add,
