@@ -1,13 +1,18 @@
-// Executor: a graph as a flat list of steps over numbered slots, ready to run again and again. A slot is freed after
-// the last step that reads it.
+// Executor: a graph as a flat list of steps over numbered slots, ready to run again and again. What depends on sizes
+// lies in an Instance, one for each signature (the types of the parameters).
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "morel/ir/graph.h"
 
 namespace morel {
+
+class Instance;
+struct Operand;
+struct Step;
 
 class Executor {
  public:
@@ -15,21 +20,22 @@ class Executor {
   ~Executor();
   // One tensor for each parameter; one for each result. Safe to call from several threads at once.
   Values run(std::span<const Value> parameters) const;
+
   Graph& graph() const { return *graph_; }
+  const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<Operand>& results() const { return results_; }
+  // Slots of parameters and captures come first, in this order.
+  size_t num_slots() const { return num_slots_; }
 
  private:
-  struct Operand;
-  struct Step;
-
-  Values call(const Step& step, std::vector<Value>& slots) const;
-  Values run_fused(const Step& step, const Value::List& operands) const;
-  Values run_while(const Step& step, const Args& args) const;
-  Values run_while_grad(const Step& step, const Args& args) const;
+  std::shared_ptr<const Instance> instance_for(std::span<const Value> parameters) const;
 
   Ref<Graph> graph_;
   std::vector<Step> steps_;
   std::vector<Operand> results_;
   size_t num_slots_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::shared_ptr<const Instance>> instances_;  // the one used last comes first
 };
 
 }  // namespace morel

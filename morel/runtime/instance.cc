@@ -1,0 +1,110 @@
+#include "morel/runtime/instance.h"
+
+#include "morel/runtime/control.h"
+#include "morel/runtime/eager.h"
+#include "morel/runtime/tape.h"
+
+namespace morel {
+namespace {
+
+// A tensor where the schema has a number, or the state of random numbers.
+Value number_of(const Tensor& tensor, uint32_t kinds) {
+  if (kinds & kRng) return Ints{tensor.as<int64_t>()[0], tensor.as<int64_t>()[1]};
+  const DType dtype = tensor.dtype();
+  if (dtype == DType::Bool) return *tensor.as<bool>();
+  if (is_integral(dtype)) return *convert(tensor, DType::Int64).as<int64_t>();
+  return *convert(tensor, DType::Float64).as<double>();
+}
+
+// What an operand is in a run.
+Value get(const Operand& operand, const Value& constant, std::span<const Value> slots) {
+  if (operand.is_slot()) {
+    const Value& value = slots[static_cast<size_t>(operand.slot)];
+    return operand.number_kinds ? number_of(value.tensor(), operand.number_kinds) : value;
+  }
+  if (operand.items.empty()) return constant;
+  Value::List list;
+  for (size_t i = 0; i < operand.items.size(); ++i) list.push_back(get(operand.items[i], constant.list()[i], slots));
+  return Value(std::move(list));
+}
+
+// An argument as far as it does not change between runs of an instance.
+Value evaluate(const Operand& operand) {
+  if (operand.items.empty()) return operand.constant;
+  Value::List list;
+  for (const Operand& item : operand.items) list.push_back(evaluate(item));
+  return Value(std::move(list));
+}
+
+}  // namespace
+
+Instance::Instance(const Executor& executor, std::span<const Value> parameters)
+    : executor_(executor), types_(executor.num_slots()) {
+  for (const Value& parameter : parameters) signature_.push_back(type_of(parameter));
+  std::copy(signature_.begin(), signature_.end(), types_.begin());
+  size_t slot = parameters.size();
+  for (const Ref<Node>& capture : executor.graph().captures) types_[slot++] = type_of(capture->captured);
+  for (const Step& step : executor.steps()) {
+    std::copy(step.node->types.begin(), step.node->types.end(), types_.begin() + step.first_out);
+    Args& args = args_.emplace_back();
+    for (const Operand& operand : step.args) args.push_back(evaluate(operand));
+  }
+}
+
+bool Instance::fits(std::span<const Value> parameters) const {
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (shape_of(parameters[i]) != signature_[i].shape || dtype_of_value(parameters[i]) != signature_[i].dtype)
+      return false;
+  return true;
+}
+
+std::span<const Type> Instance::types_of(const Step& step) const {
+  return {types_.data() + step.first_out, step.outs.size()};
+}
+
+Values Instance::call(const Step& step, std::span<const Value> args) const {
+  switch (step.op->control) {
+    case Control::None: {
+      Values outs = execute(*step.op, args);
+      if (step.op->has(kInPlace)) mark_changed(args[0].tensor());
+      return outs;
+    }
+    case Control::Fused: {  // as one loop; until its code is there, operator by operator
+      const Value::List& operands = args[1].list();
+      const std::span<const Type> types = types_of(step);
+      if (!step.loop->want(num_elements(types[0].shape)))
+        return step.graphs[0]->run({operands.data(), operands.size()});
+      SmallVector<Tensor, 8> inputs;
+      for (const Value& operand : operands) inputs.push_back(operand.tensor());
+      return run_fused_loop(*step.loop, {inputs.data(), inputs.size()}, types);
+    }
+    default: return run_control(step, args, types_of(step));
+  }
+}
+
+Values Instance::run(std::span<const Value> parameters) const {
+  const GradDepth pause(0);
+  std::vector<Value> slots(executor_.num_slots());
+  std::copy(parameters.begin(), parameters.end(), slots.begin());
+  size_t slot = parameters.size();
+  for (const Ref<Node>& capture : executor_.graph().captures) slots[slot++] = capture->captured;
+  for (size_t i = 0; i < args_.size(); ++i) {
+    const Step& step = executor_.steps()[i];
+    try {
+      Args args;
+      for (size_t k = 0; k < step.args.size(); ++k) args.push_back(get(step.args[k], args_[i][k], slots));
+      Values outs = call(step, {args.data(), args.size()});
+      for (size_t k = 0; k < step.outs.size(); ++k)
+        if (step.outs[k] >= 0) slots[static_cast<size_t>(step.outs[k])] = std::move(outs[k]);
+    } catch (Error& error) {
+      if (!step.node->place.empty()) error.append("\nin a compiled graph, from " + step.node->place);
+      throw;
+    }
+    for (const int32_t freed : step.freed) slots[static_cast<size_t>(freed)] = Value();
+  }
+  Values out;
+  for (const Operand& result : executor_.results()) out.push_back(get(result, result.constant, slots));
+  return out;
+}
+
+}  // namespace morel

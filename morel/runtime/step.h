@@ -1,0 +1,35 @@
+// The steps of an executor: what of a graph's nodes does not depend on sizes.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "morel/ir/graph.h"
+#include "morel/ops/opdef.h"
+#include "morel/runtime/executor.h"
+#include "morel/runtime/loop_kernel.h"
+
+namespace morel {
+
+// An argument: a constant, a slot, or a list of operands.
+struct Operand {
+  Value constant;
+  int32_t slot = -1;
+  uint32_t number_kinds = 0;  // what the schema takes instead of the tensor in the slot
+  std::vector<Operand> items;
+
+  bool is_slot() const { return slot >= 0; }
+};
+
+struct Step {
+  const OpDef* op = nullptr;
+  const Node* node = nullptr;
+  std::vector<Operand> args;
+  int32_t first_out = 0;       // slot of the first result
+  std::vector<int32_t> outs;   // slots of the results, -1 where nobody reads one
+  std::vector<int32_t> freed;  // slots that nobody reads later
+  std::vector<std::unique_ptr<Executor>> graphs;
+  std::unique_ptr<LoopKernel> loop;  // of a fused node
+};
+
+}  // namespace morel
