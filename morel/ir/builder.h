@@ -23,10 +23,11 @@ struct Type {
 using Types = SmallVector<Type, 2>;
 std::string to_string(const Type& type);
 
-// What a Value of tag Node refers to: something that is not computed yet but has a type.
-class TypedNode : public RefCounted {
+// Something that is not computed yet but has a type.
+class TypedNode : public ValueNode {
  public:
   virtual const Type& type(uint32_t output) const = 0;
+  std::string describe(uint32_t output) const override { return to_string(type(output)); }
 };
 // Type of a tensor, a number (a 0-d array of its default dtype) or a node; internal error for others.
 Type type_of(const Value& value);

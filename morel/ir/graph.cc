@@ -1,5 +1,7 @@
 #include "morel/ir/graph.h"
 
+#include <algorithm>
+#include <cctype>
 #include <unordered_set>
 
 namespace morel {
@@ -67,6 +69,20 @@ std::string operand(const Value& value) {
   return to_string(value);
 }
 
+bool is_name(std::string_view text) {
+  const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  return !text.empty() && std::ranges::all_of(text, is_part);
+}
+
+// Names of Python functions can be any text: "<lambda>".
+std::string name_of(const Graph& graph) { return is_name(graph.name) ? graph.name : to_string(Value(graph.name)); }
+
+std::string line_of(std::string place) {
+  for (char& c : place)
+    if (c == '\n' || c == '\r') c = ' ';
+  return place;
+}
+
 std::string inputs(const std::vector<Ref<Node>>& nodes) {
   std::string out;
   for (const Ref<Node>& node : nodes)
@@ -74,25 +90,31 @@ std::string inputs(const std::vector<Ref<Node>>& nodes) {
   return out;
 }
 
+void print_body(Graph& graph, const std::string& indent, std::string& out);
+
+void print_node(const Node& node, const std::string& indent, std::string& out) {
+  std::string types;
+  for (const Type& type : node.types) types += (types.empty() ? ": " : ", ") + to_string(type);
+  std::string args;
+  for (const Value& arg : node.args) {
+    if (!args.empty()) args += ", ";
+    args += arg.tag() == Value::Tag::Graph ? name_of(*static_cast<const Graph*>(arg.graph())) : operand(arg);
+  }
+  out +=
+      cat(indent, "%", node.id, types, " = ", node.name, "(", args, ")", node.stops_gradient ? " stops_gradient" : "",
+          node.place.empty() ? "" : "  # " + line_of(node.place), "\n");
+  for (const Value& arg : node.args)
+    if (arg.tag() == Value::Tag::Graph) print_body(*static_cast<Graph*>(arg.graph()), indent + "  ", out);
+}
+
 void print_body(Graph& graph, const std::string& indent, std::string& out) {
   graph.number();
-  out += indent + "graph " + graph.name + "(" + inputs(graph.parameters) + ")";
+  out += indent + "graph " + name_of(graph) + "(" + inputs(graph.parameters) + ")";
   if (!graph.captures.empty()) out += " captures(" + inputs(graph.captures) + ")";
   out += " {\n";
-  for (const Ref<Node>& node : graph.nodes) {
-    std::string types;
-    for (const Type& type : node->types) types += (types.empty() ? "" : ", ") + to_string(type);
-    std::string args;
-    for (const Value& arg : node->args) {
-      if (!args.empty()) args += ", ";
-      args += arg.tag() == Value::Tag::Graph ? static_cast<const Graph*>(arg.graph())->name : operand(arg);
-    }
-    out += cat(indent, "  %", node->id, ": ", types, " = ", node->name, "(", args, ")",
-               node->place.empty() ? "" : "  # " + node->place, "\n");
-    for (const Value& arg : node->args)
-      if (arg.tag() == Value::Tag::Graph) print_body(*static_cast<Graph*>(arg.graph()), indent + "    ", out);
-  }
-  out += indent + "  return " + joined({graph.results.data(), graph.results.size()}) + "\n" + indent + "}\n";
+  for (const Ref<Node>& node : graph.nodes) print_node(*node, indent + "  ", out);
+  const std::string results = joined({graph.results.data(), graph.results.size()});
+  out += indent + "  return" + (results.empty() ? "" : " ") + results + "\n" + indent + "}\n";
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ Value map_inputs(const Value& value, F&& fn) {
   return Value(std::move(list));
 }
 
-// Text form:
+// Text form, which ir/parse.h reads back:
 //   graph f(%0: f32[2,3]) captures(%1: f32[3]) {
 //     %2: f32[2,3] = add(%0, %1)  # model.py:41
 //     return %2

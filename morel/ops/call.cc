@@ -1,5 +1,7 @@
 #include "morel/ops/call.h"
 
+#include "morel/ir/parse.h"
+
 namespace morel {
 namespace {
 
@@ -41,12 +43,48 @@ Args complete_args(const OpDef& op, std::span<const Value> given) {
   return args;
 }
 
+Types result_types(const OpDef& op, std::span<const Value> args) {
+  if (!op.has(kInPlace)) return infer_types(op, args);
+  if (op.infer) op.infer(ArgView(op, args));  // for its checks
+  return {type_of(args[0])};
+}
+
 Types infer_types(const OpDef& op, std::span<const Value> args) {
   MOREL_CHECK(!op.data_dependent, NotImplemented, "For '", display_name(op),
               "', the shape of the result depends on values, which a compiled graph does not support; call it outside "
               "of the compiled function");
   MOREL_CHECK(op.infer, Internal, "operator ", op.name, " has no infer rule");
   return op.infer(ArgView(op, args));
+}
+
+NamedOp op_of_name(std::string_view name) {
+  const OpDef* op = registry().find(name);
+  if (!op || op->name != name) return {};
+  NamedOp out{op, op->name};
+  for (size_t i = 0; i < op->schema.size(); ++i)
+    if (op->schema.args[i].kinds & kGraph) out.graphs |= uint64_t{1} << i;
+  return out;
+}
+
+Types checked_call(const OpDef& op, Args& args, const Types& written) {
+  for (size_t i = 0; i < args.size() && i < op.schema.size(); ++i) {  // () is an empty list of either kind
+    const bool empty = args[i].tag() == Value::Tag::Ints && args[i].ints().empty();
+    if (empty && !accepts(op.schema.args[i], args[i])) args[i] = Value::Floats();
+  }
+  MOREL_CHECK(op.infer || op.has(kInPlace), Value, "For '", display_name(op),
+              "', a graph holds the operators that it is composed of");
+  args = complete_args(op, {args.data(), args.size()});
+  Types types = result_types(op, {args.data(), args.size()});
+  // Where its gradient is wanted, a loop gives the states before every turn besides.
+  if (op.control == Control::While && written.size() == types.size() + 1) types.push_back({DType::Int64, {}});
+  if (written.empty() || types == written) return types;
+  const auto text = [](const Types& all) {
+    std::string out;
+    for (const Type& type : all) out += (out.empty() ? "" : ", ") + to_string(type);
+    return out;
+  };
+  raise(ErrorKind::Type, "For '", display_name(op), "', the result is ", text(types), ", but ", text(written),
+        " is written");
 }
 
 Values argument_gradients(Builder& builder, const OpDef& op, std::span<const Value> args, std::span<const Value> outs,

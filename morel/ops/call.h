@@ -15,6 +15,9 @@ inline bool has_effect(const OpDef& op) { return op.has(kInPlace) || op.has(kEff
 // Types of the results of a primitive; arguments complete.
 Types infer_types(const OpDef& op, std::span<const Value> args);
 
+// The same for a node of a graph, where an in-place operator gives argument 0.
+Types result_types(const OpDef& op, std::span<const Value> args);
+
 // Runs the gradient rule of a call and fits what it gives to the arguments: sums over broadcast axes, casts. `args`
 // hold tensors or typed nodes; each of these, also within lists, is an edge, in order. needs[edge]: whether its
 // gradient is wanted. Returns one value for each edge, None where nothing flows.

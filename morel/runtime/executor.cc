@@ -29,7 +29,9 @@ Operand operand_of(const Value& value, const std::unordered_map<const Node*, int
 Executor::~Executor() = default;
 
 Executor::Executor(Ref<Graph> graph) : graph_(std::move(graph)) {
-  verify(*graph_);
+  for (const Ref<Node>& capture : graph_->captures)
+    MOREL_CHECK(capture->captured, Runtime, "graph ", graph_->name, " cannot run: a tensor that it captures, ",
+                to_string(capture->types[0]), ", was not given");
   std::unordered_map<const Node*, int32_t> first_slot;
   for (const auto* list : {&graph_->parameters, &graph_->captures, &graph_->nodes}) {
     for (const Ref<Node>& node : *list) {

@@ -21,6 +21,12 @@ struct Boxed final : RefCounted {
   T value;
 };
 
+// What a Value of tag Node refers to: something of an upper layer (ir/builder.h).
+class ValueNode : public RefCounted {
+ public:
+  virtual std::string describe(uint32_t output) const = 0;
+};
+
 class Value {
  public:
   enum class Tag : uint8_t { None, Bool, Int, Float, DType, Complex, Str, Ints, Floats, List, Tensor, Node, Graph };
@@ -131,7 +137,8 @@ inline Value::Value(List v) : Value(Tag::List, new Boxed<List>(std::move(v))) {}
 using Values = SmallVector<Value, 2>;
 using Args = SmallVector<Value, 8>;
 
-// For messages: "f32[2,3]", "3", "'same'", "(1, 2)", "None".
+// "3", "0.1", "'same'", "(1, 2)", "None", exactly: other bits are another text. Tensors and nodes as their type:
+// "f32[2,3]".
 std::string to_string(const Value& value);
 
 }  // namespace morel

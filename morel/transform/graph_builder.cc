@@ -46,8 +46,7 @@ Values GraphBuilder::emit(const OpDef& op, std::span<const Value> given) {
   }
   for (size_t i = 0; i < args.size(); ++i)
     if ((op.schema.args[i].kinds & kRng) && args[i].is_none()) args[i] = emit(find_op("next_rng"), {})[0];
-  Types types = op.has(kInPlace) ? Types{type_of(args[0])} : infer_types(op, {args.data(), args.size()});
-  if (op.has(kInPlace) && op.infer) op.infer(ArgView(op, {args.data(), args.size()}));  // for its checks
+  Types types = result_types(op, {args.data(), args.size()});
   const size_t count = types.size();
   Node& node = graph_->add_node(op, op.name, std::move(args), std::move(types), place_);
   node.stops_gradient = stops_gradient_;

@@ -137,7 +137,7 @@ TEST(Passes, Fuse) {
   %4: f32[2,3] = fused(loop, [%2, %3])
     graph loop(%0: f32[2,3], %1: f32[2,1]) {
       %2: f32[2,3] = mul(%0, %1)
-      %3: f32[2,3] = sub(%2, 1)
+      %3: f32[2,3] = sub(%2, 1.0)
       return %3
     }
   return %4

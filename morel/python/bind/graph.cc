@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "morel/ir/parse.h"
 #include "morel/python/bind/bind.h"
 #include "morel/runtime/graph_scope.h"
 #include "morel/transform/grad.h"
@@ -155,6 +156,11 @@ nb::list graph_gradients(const std::vector<Tensor>& outputs, nb::list seeds, con
   return out;
 }
 
+PyGraph parsed_graph(std::string_view text, const std::vector<Tensor>& captures) {
+  const auto capture = [&](size_t idx, const Type&) { return idx < captures.size() ? captures[idx] : Tensor(); };
+  return {parse(text, capture), {}, nullptr};
+}
+
 nb::list run(PyGraph& self, const std::vector<Tensor>& parameters) {
   Values given;
   for (const Tensor& parameter : parameters) given.push_back(parameter);
@@ -191,6 +197,8 @@ void bind_graph(nb::module_& module) {
   nb::class_<PyGraph>(module, "Graph", "A compiled function: call it with its tensors.")
       .def("__call__", &run)
       .def("__repr__", [](PyGraph& self) { return print(*self.graph); })
+      .def_static("parse", &parsed_graph, nb::arg("text"), nb::arg("captures") = nb::make_tuple(),
+                  "The graph that a text describes (what repr() writes), with the tensors that it captures.")
       .def_prop_ro("num_nodes", [](PyGraph& self) { return self.graph->nodes.size(); })
       .def(
           "compile",

@@ -1,0 +1,355 @@
+#include "morel/ir/parse.h"
+
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+namespace morel {
+namespace {
+
+// Lists and graphs within each other; the parser is recursive.
+constexpr int max_depth = 64;
+// Sizes whose product with anything that occurs still fits.
+constexpr int64_t max_elements = int64_t{1} << 48;
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+class Parser {
+ public:
+  Parser(std::string_view text, const CaptureSource& captures) : text_(text), captures_(captures) {}
+
+  Ref<Graph> run() {
+    Ref<Graph> out = graph();
+    skip();
+    if (at_ < text_.size()) expected("the end of the text");
+    return out;
+  }
+
+ private:
+  using Known = std::unordered_map<int64_t, Ref<Node>>;  // values by id
+
+  // ---- characters ----
+  std::string position(size_t at) const {
+    const std::string_view before = text_.substr(0, at);
+    const size_t line = 1 + static_cast<size_t>(std::ranges::count(before, '\n'));
+    const size_t start = before.rfind('\n') + 1;  // npos + 1 is 0
+    return cat("line ", line, ", column ", at - start + 1);
+  }
+  [[noreturn]] void fail(size_t at, std::string_view problem) const {
+    raise(ErrorKind::Value, "In the text of a graph, ", position(at), ": ", problem);
+  }
+  [[noreturn]] void expected(std::string_view what) const {
+    size_t end = at_;
+    while (end < text_.size() && is_word(text_[end])) ++end;
+    const std::string_view found = text_.substr(at_, std::max<size_t>(end - at_, 1));
+    fail(at_, cat("expected ", what, " but found ", found.empty() ? "the end" : to_string(Value(found))));
+  }
+  char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  // Over white space and comments.
+  void skip() {
+    while (at_ < text_.size() && (std::isspace(static_cast<unsigned char>(text_[at_])) || text_[at_] == '#')) {
+      if (text_[at_] == '#') at_ = std::min(text_.find('\n', at_), text_.size());
+      else ++at_;
+    }
+  }
+  void skip_blanks() {
+    while (peek() == ' ' || peek() == '\t') ++at_;
+  }
+  bool take(std::string_view symbol) {
+    skip();
+    if (!text_.substr(at_).starts_with(symbol)) return false;
+    if (is_word(symbol.back()) && at_ + symbol.size() < text_.size() && is_word(text_[at_ + symbol.size()]))
+      return false;
+    at_ += symbol.size();
+    return true;
+  }
+  void want(std::string_view symbol) {
+    if (!take(symbol)) expected(to_string(Value(symbol)));
+  }
+  std::string_view word(std::string_view what) {
+    skip();
+    const size_t begin = at_;
+    while (is_word(peek())) ++at_;
+    if (at_ == begin) expected(what);
+    return text_.substr(begin, at_ - begin);
+  }
+  // item {"," item} up to `close`, which is taken.
+  template <class F>
+  void sequence(std::string_view close, F&& item) {
+    if (take(close)) return;
+    do {
+      item();
+    } while (take(","));
+    want(close);
+  }
+
+  // ---- values ----
+  template <class T>
+  T number_of(std::string_view digits, size_t at) const {
+    T out{};
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
+    if (error != std::errc() || end != digits.data() + digits.size())
+      fail(at, cat(to_string(Value(digits)), " is no number that fits"));
+    return out;
+  }
+  Value number() {
+    skip();
+    const size_t begin = at_;
+    if (peek() == '-') ++at_;
+    while (is_word(peek()) || peek() == '.' ||
+           (at_ > begin && text_[at_ - 1] == 'e' && (peek() == '-' || peek() == '+')))
+      ++at_;
+    const std::string_view digits = text_.substr(begin, at_ - begin);
+    if (digits.empty() || digits == "-") expected("a number");
+    if (digits.find_first_of(".en") != std::string_view::npos) return number_of<double>(digits, begin);
+    return number_of<int64_t>(digits, begin);
+  }
+  std::string string() {
+    const size_t begin = at_;
+    want("'");
+    std::string out;
+    while (peek() != '\'') {
+      if (at_ >= text_.size()) fail(begin, "the string does not end");
+      char c = text_[at_++];
+      if (c == '\\') {
+        c = peek();
+        at_ = std::min(at_ + 1, text_.size());
+        if (c == 'x') {
+          const std::string_view digits = text_.substr(at_, 2);
+          unsigned byte = 0;
+          const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
+          if (error != std::errc() || digits.size() != 2 || end != digits.data() + 2)
+            expected("two hexadecimal digits");
+          c = static_cast<char>(byte);
+          at_ += 2;
+        } else if (c != '\'' && c != '\\') {
+          --at_;
+          expected("', \\ or x after \\");
+        }
+      }
+      out += c;
+    }
+    ++at_;
+    return out;
+  }
+  // (1, 2) or (1.0, 2.0).
+  Value numbers() {
+    const size_t begin = at_;
+    Ints ints;
+    Value::Floats floats;
+    sequence(")", [&] {
+      const Value value = number();
+      if (value.tag() == Value::Tag::Int) ints.push_back(value.integer());
+      else floats.push_back(value.number());
+    });
+    if (floats.empty()) return ints;
+    if (!ints.empty()) fail(begin, "integers and floats are mixed");
+    return floats;
+  }
+  Value named() {
+    const size_t begin = at_;
+    const std::string_view name = word("a value");
+    if (name == "None") return {};
+    if (name == "True" || name == "False") return name == "True";
+    if (name == "complex") {
+      want("(");
+      const double real = number().number();
+      want(",");
+      const double imag = number().number();
+      want(")");
+      return std::complex<double>(real, imag);
+    }
+    for (int i = 0; i < num_dtypes; ++i)
+      if (dtype_table[i].name == name) return static_cast<DType>(i);
+    at_ = begin;
+    if (name == "inf" || name == "nan" || std::isdigit(static_cast<unsigned char>(name[0]))) return number();
+    expected("a value");
+  }
+  Value operand(const Known& known) {
+    skip();
+    if (peek() == '%') return reference(known);
+    if (peek() == '\'') return string();
+    if (peek() == '-') return number();
+    if (take("(")) return numbers();
+    if (!take("[")) return named();
+    const Depth depth(*this);
+    Value::List list;
+    sequence("]", [&] { list.push_back(operand(known)); });
+    return list;
+  }
+  int64_t id() {
+    want("%");
+    const size_t begin = at_;
+    return number_of<int64_t>(word("the number of a value"), begin);
+  }
+  Value reference(const Known& known) {
+    const size_t begin = at_;
+    const auto found = known.find(id());
+    if (found == known.end()) fail(begin, cat(text_.substr(begin, at_ - begin), " is not defined before"));
+    const Ref<Node>& node = found->second;
+    uint32_t output = 0;
+    if (peek() == '.') {
+      const size_t digits = ++at_;
+      output = number_of<uint32_t>(word("the number of an output"), digits);
+    }
+    if (output >= node->types.size())
+      fail(begin, cat(text_.substr(begin, at_ - begin), " does not exist: there are ", node->types.size(), " outputs"));
+    return node->output(output);
+  }
+
+  // ---- types ----
+  // One size of a shape.
+  int64_t parse_size() {
+    const size_t begin = at_;
+    const int64_t size = number_of<int64_t>(word("a size"), begin);
+    if (size > max_elements) fail(begin, "the size is too large");
+    return size;
+  }
+  Type type() {
+    skip();
+    const size_t begin = at_;
+    const std::string_view name = word("a type");
+    Type out;
+    int found = 0;
+    while (found < num_dtypes && dtype_table[found].short_name != name) ++found;
+    if (found == num_dtypes) {
+      at_ = begin;
+      expected("a type");
+    }
+    out.dtype = static_cast<DType>(found);
+    want("[");
+    int64_t elements = 1;
+    sequence("]", [&] {
+      skip();
+      out.shape.push_back(parse_size());
+      if (__builtin_mul_overflow(elements, std::max<int64_t>(out.shape.back(), 1), &elements) ||
+          elements > max_elements)
+        fail(begin, "the tensor is too large");
+    });
+    return out;
+  }
+
+  // ---- graphs ----
+  struct Depth {
+    explicit Depth(Parser& parser) : parser(parser) {
+      if (++parser.depth_ > max_depth) parser.fail(parser.at_, "too many levels");
+    }
+    ~Depth() { --parser.depth_; }
+    Parser& parser;
+  };
+
+  std::string name() {
+    skip();
+    return peek() == '\'' ? string() : std::string(word("the name of a graph"));
+  }
+  void define(Known& known, int64_t id, const Ref<Node>& node, size_t at) const {
+    if (!known.emplace(id, node).second) fail(at, cat("%", id, " is defined twice"));
+  }
+  // The inputs in parentheses: `add(type)` gives the node.
+  template <class F>
+  void inputs(Known& known, F&& add) {
+    want("(");
+    sequence(")", [&] {
+      skip();
+      const size_t begin = at_;
+      const int64_t number = id();
+      want(":");
+      define(known, number, Ref<Node>(node_of(add(type()))), begin);
+    });
+  }
+  Value capture(Graph& graph, Type type, size_t at) {
+    // Only the outermost graph has captures from outside.
+    const Tensor tensor = captures_ ? captures_(graph.captures.size(), type) : Tensor();
+    if (!tensor) {
+      const Value out = graph.add_parameter(std::move(type));
+      graph.captures.push_back(std::move(graph.parameters.back()));
+      graph.parameters.pop_back();
+      return out;
+    }
+    const Type given{tensor.dtype(), tensor.shape()};
+    if (given != type)
+      fail(at, cat("the captured value is ", to_string(type), " but the given tensor is ", to_string(given)));
+    return graph.add_capture(tensor);
+  }
+
+  Ref<Graph> graph() {
+    const Depth depth(*this);
+    want("graph");
+    auto out = make_ref<Graph>();
+    out->name = name();
+    Known known;
+    inputs(known, [&](Type type) { return out->add_parameter(std::move(type)); });
+    if (take("captures")) inputs(known, [&](Type type) { return capture(*out, std::move(type), at_); });
+    want("{");
+    while (!take("return")) node(*out, known);
+    if (!take("}")) sequence("}", [&] { out->results.push_back(operand(known)); });
+    return out;
+  }
+
+  void node(Graph& graph, Known& known) {
+    skip();
+    const size_t begin = at_;
+    if (peek() != '%') expected("a node or 'return'");
+    const int64_t number = id();
+    Types types;
+    if (take(":")) {
+      do types.push_back(type());
+      while (take(","));
+    }
+    want("=");
+    skip();
+    const size_t name_at = at_;
+    const std::string_view op_name = word("the name of an operator");
+    const NamedOp op = op_of_name(op_name);
+    if (!op.op) fail(name_at, cat("there is no operator ", to_string(Value(op_name))));
+    want("(");
+    Args args;
+    sequence(")", [&] {
+      const bool is_graph = args.size() < 64 && op.graphs >> args.size() & 1;
+      args.push_back(is_graph ? Value(name()) : operand(known));
+    });
+    skip_blanks();
+    const bool stops_gradient = text_.substr(at_).starts_with("stops_gradient") && take("stops_gradient");
+    std::string place = comment();
+    for (size_t i = 0; i < args.size() && i < 64; ++i)
+      if (op.graphs >> i & 1) args[i] = body(args[i].str());
+    try {
+      types = checked_call(*op.op, args, types);
+    } catch (const Error& error) {
+      raise(error.kind(), "In the text of a graph, ", position(begin), ": ", error.message());
+    }
+    Node& made = graph.add_node(*op.op, op.name, std::move(args), std::move(types), std::move(place));
+    made.stops_gradient = stops_gradient;
+    define(known, number, graph.nodes.back(), begin);
+  }
+  // What follows on the same line.
+  std::string comment() {
+    skip_blanks();
+    if (peek() != '#') return {};
+    const size_t begin = at_ + 1, end = std::min(text_.find('\n', at_), text_.size());
+    at_ = end;
+    const std::string_view found = text_.substr(begin, end - begin);
+    return std::string(found.starts_with(' ') ? found.substr(1) : found);
+  }
+  // The graph that an argument names stands below its node.
+  Value body(const std::string& wanted) {
+    skip();
+    const size_t begin = at_;
+    const Ref<Graph> out = graph();
+    if (out->name != wanted) fail(begin, cat("expected graph ", wanted, " but found graph ", out->name));
+    return Value::of_graph(out);
+  }
+
+  std::string_view text_;
+  const CaptureSource& captures_;
+  size_t at_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+Ref<Graph> parse(std::string_view text, const CaptureSource& captures) { return Parser(text, captures).run(); }
+
+}  // namespace morel
