@@ -6,8 +6,12 @@
 
 namespace morel {
 
+Graph::~Graph() { clear(); }
+
 // Node by node: a long chain of references must not be freed recursively.
-Graph::~Graph() {
+void Graph::clear() {
+  for (const Ref<Graph>& function : functions) function->clear();
+  if (const Ref<Graph> gradients = std::move(backward)) gradients->clear();
   results.clear();
   for (size_t i = nodes.size(); i-- > 0;) nodes[i]->args.clear();
 }
@@ -75,7 +79,9 @@ bool is_name(std::string_view text) {
 }
 
 // Names of Python functions can be any text: "<lambda>".
-std::string name_of(const Graph& graph) { return is_name(graph.name) ? graph.name : to_string(Value(graph.name)); }
+std::string name_of(const Graph& graph) {
+  return (graph.is_function ? "@" : "") + (is_name(graph.name) ? graph.name : to_string(Value(graph.name)));
+}
 
 std::string line_of(std::string place) {
   for (char& c : place)
@@ -103,8 +109,7 @@ void print_node(const Node& node, const std::string& indent, std::string& out) {
   out +=
       cat(indent, "%", node.id, types, " = ", node.name, "(", args, ")", node.stops_gradient ? " stops_gradient" : "",
           node.place.empty() ? "" : "  # " + line_of(node.place), "\n");
-  for (const Value& arg : node.args)
-    if (arg.tag() == Value::Tag::Graph) print_body(*static_cast<Graph*>(arg.graph()), indent + "  ", out);
+  for_each_body(node, [&](Graph& body) { print_body(body, indent + "  ", out); });
 }
 
 void print_body(Graph& graph, const std::string& indent, std::string& out) {
@@ -122,6 +127,7 @@ void print_body(Graph& graph, const std::string& indent, std::string& out) {
 std::string print(Graph& graph) {
   std::string out;
   print_body(graph, "", out);
+  for_each_function(graph, [&](Graph& function) { print_body(function, "", out); });
   return out;
 }
 
@@ -138,11 +144,11 @@ void verify(Graph& graph) {
   };
   for (const Ref<Node>& node : graph.nodes) {
     for_each_input(*node, [&](const Value& value) { check(value, node->name); });
-    for (const Value& arg : node->args)
-      if (arg.tag() == Value::Tag::Graph) verify(*static_cast<Graph*>(arg.graph()));
+    for_each_body(*node, [](Graph& body) { verify(body); });
     known.insert(node.get());
   }
   for (const Value& result : graph.results) for_each_input(result, [&](const Value& value) { check(value, "return"); });
+  for_each_function(graph, [](Graph& function) { verify(function); });
 }
 
 }  // namespace morel

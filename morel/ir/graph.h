@@ -1,6 +1,7 @@
 // Graph: a function in single-assignment form. Parameters and captured tensors come in, nodes follow in the order in
 // which they run, results go out. A graph is an argument of control-flow operators (if, while), whose other operands it
-// takes as its parameters: nothing of an enclosing graph is visible inside but through them.
+// takes as its parameters: nothing of an enclosing graph is visible inside but through them. A function is a graph that
+// `call` names, also from inside of itself.
 #pragma once
 
 #include <vector>
@@ -39,6 +40,14 @@ class Graph final : public RefCounted {
   std::vector<Ref<Node>> parameters, captures, nodes;
   Values results;
 
+  bool is_function = false;
+  Types result_types;   // of a function, which is called before its results are there
+  Ref<Graph> backward;  // of a function: the function of its gradients, once they are wanted
+  // Of an outermost graph: the functions called in it and by one another. They refer to themselves, so what they hold
+  // is dropped together with this graph.
+  std::vector<Ref<Graph>> functions;
+  void clear();
+
   Value add_parameter(Type type);
   Value add_capture(const Tensor& tensor);
   Node& add_node(const OpDef& op, std::string_view op_name, Args args, Types types, std::string place);
@@ -69,11 +78,27 @@ Value map_inputs(const Value& value, F&& fn) {
   return Value(std::move(list));
 }
 
+// Calls fn(graph) for the branches and bodies of a node; functions that it calls are no part of it.
+template <class F>
+void for_each_body(const Node& node, F&& fn) {
+  for (const Value& arg : node.args) {
+    if (arg.tag() != Value::Tag::Graph) continue;
+    if (auto* graph = static_cast<Graph*>(arg.graph()); !graph->is_function) fn(*graph);
+  }
+}
+// Calls fn(function) for the functions of an outermost graph and those of their gradients.
+template <class F>
+void for_each_function(const Graph& graph, F&& fn) {
+  for (const Ref<Graph>& function : graph.functions)
+    for (Graph* at = function.get(); at; at = at->backward.get()) fn(*at);
+}
+
 // Text form, which ir/parse.h reads back:
 //   graph f(%0: f32[2,3]) captures(%1: f32[3]) {
 //     %2: f32[2,3] = add(%0, %1)  # model.py:41
 //     return %2
 //   }
+// Functions have an @ before their names and follow the outermost graph.
 std::string print(Graph& graph);
 // Raises Internal when a node reads something that does not come before it in its own graph.
 void verify(Graph& graph);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace morel {
 namespace {
@@ -22,7 +23,12 @@ class Parser {
 
   Ref<Graph> run() {
     Ref<Graph> out = graph();
-    skip();
+    out->functions = functions_;  // frees them, whatever happens now
+    while (skip(), text_.substr(at_).starts_with("graph")) define_function();
+    out->functions = functions_;
+    for (const Ref<Graph>& function : functions_)
+      if (!defined_.contains(function.get()))
+        fail(at_, cat("the function ", function->name, " is called but not there"));
     if (at_ < text_.size()) expected("the end of the text");
     return out;
   }
@@ -274,11 +280,32 @@ class Parser {
     return graph.add_capture(tensor);
   }
 
+  // A function that is defined somewhere; the first call says of which types its results are.
+  const Ref<Graph>& function(const std::string& name) {
+    for (const Ref<Graph>& known : functions_)
+      if (known->name == name) return known;
+    functions_.push_back(make_ref<Graph>());
+    functions_.back()->name = name;
+    functions_.back()->is_function = true;
+    return functions_.back();
+  }
+  void define_function() {
+    const size_t begin = at_;
+    const Ref<Graph> made = graph();
+    if (!made->is_function || !defined_.insert(made.get()).second) fail(begin, "this function is not the first");
+    Types types;
+    for (const Value& result : made->results) types.push_back(type_of(result));
+    if (made->result_types.empty()) made->result_types = types;
+    if (made->result_types != types) fail(begin, "the results are not of the types that a call says");
+  }
+
   Ref<Graph> graph() {
     const Depth depth(*this);
     want("graph");
-    auto out = make_ref<Graph>();
-    out->name = name();
+    const bool is_function = take("@");
+    const std::string own = name();
+    const Ref<Graph> out = is_function ? function(own) : make_ref<Graph>();
+    out->name = own;
     Known known;
     inputs(known, [&](Type type) { return out->add_parameter(std::move(type)); });
     if (take("captures")) inputs(known, [&](Type type) { return capture(*out, std::move(type), at_); });
@@ -306,15 +333,18 @@ class Parser {
     if (!op.op) fail(name_at, cat("there is no operator ", to_string(Value(op_name))));
     want("(");
     Args args;
+    Ref<Graph> called;
     sequence(")", [&] {
       const bool is_graph = args.size() < 64 && op.graphs >> args.size() & 1;
-      args.push_back(is_graph ? Value(name()) : operand(known));
+      if (is_graph && take("@")) args.push_back(Value::of_graph(called = function(name())));
+      else args.push_back(is_graph ? Value(name()) : operand(known));
     });
     skip_blanks();
     const bool stops_gradient = text_.substr(at_).starts_with("stops_gradient") && take("stops_gradient");
     std::string place = comment();
     for (size_t i = 0; i < args.size() && i < 64; ++i)
-      if (op.graphs >> i & 1) args[i] = body(args[i].str());
+      if (op.graphs >> i & 1 && args[i].tag() == Value::Tag::Str) args[i] = body(args[i].str());
+    if (called && called->result_types.empty()) called->result_types = types;
     try {
       types = checked_call(*op.op, args, types);
     } catch (const Error& error) {
@@ -344,6 +374,8 @@ class Parser {
 
   std::string_view text_;
   const CaptureSource& captures_;
+  std::vector<Ref<Graph>> functions_;
+  std::unordered_set<const Graph*> defined_;
   size_t at_ = 0;
   int depth_ = 0;
 };

@@ -75,8 +75,12 @@ Types checked_call(const OpDef& op, Args& args, const Types& written) {
               "', a graph holds the operators that it is composed of");
   args = complete_args(op, {args.data(), args.size()});
   Types types = result_types(op, {args.data(), args.size()});
-  // Where its gradient is wanted, a loop gives the states before every turn besides.
-  if (op.control == Control::While && written.size() == types.size() + 1) types.push_back({DType::Int64, {}});
+  // Where its gradient is wanted, a loop gives besides what its carry was before every turn.
+  if (op.control == Control::While || op.control == Control::Scan) {
+    const Value::List& carry = args[args.size() - 2].list();
+    if (written.size() == types.size() + carry.size())
+      for (const Value& value : carry) types.push_back(type_of(value));
+  }
   if (written.empty() || types == written) return types;
   const auto text = [](const Types& all) {
     std::string out;

@@ -6,7 +6,10 @@ namespace morel {
 namespace {
 
 Graph& graph_argument(const ArgView& call, std::string_view name) {
-  return *static_cast<Graph*>(call.value(name).graph());
+  Graph& graph = *static_cast<Graph*>(call.value(name).graph());
+  MOREL_CHECK(graph.is_function == (name == "function"), Value, "For '", call.op().name, "', '", name, "' must be ",
+              name == "function" ? "a function" : "a graph of its own, no function");
+  return graph;
 }
 
 Types result_types(const Graph& graph) {
@@ -39,6 +42,21 @@ Types infer_while(const ArgView& call) {
   return types;
 }
 
+Types infer_scan(const ArgView& call) {
+  const Value::List &sequences = call.value("sequences").list(), &carry = call.value("carry").list();
+  const Graph& body = graph_argument(call, "body");
+  Value::List all(sequences);
+  all.append(carry.begin(), carry.end());
+  all.append(call.value("operands").list().begin(), call.value("operands").list().end());
+  check_parameters(call, body, all);
+  Types types = result_types(body);
+  MOREL_CHECK(!sequences.empty() && types.size() >= carry.size(), Internal,
+              "internal error: a scan has no sequence, or its body gives less than its carry");
+  return types;
+}
+
+Types infer_call(const ArgView& call) { return graph_argument(call, "function").result_types; }
+
 Types infer_fused(const ArgView& call) {
   const Graph& body = graph_argument(call, "body");
   check_parameters(call, body, call.value("operands").list());
@@ -57,18 +75,26 @@ void register_control(Registry& registry) {
        .flags = kHidden});
   add({.name = "while",
        .args = "condition: graph, body: graph, state: Tensor[], operands: Tensor[]",
-       .doc = "While condition(*state, *operands) is true: state = body(*state, *operands); the last state. Where its "
-              "gradient is wanted the node has one more output, the states before every turn.",
+       .doc = "While condition(*state, *operands) is true: state = body(*state, *operands); the last state. Where a "
+              "gradient wants them, it is followed by sequences: what each part of the state was before every turn.",
        .infer = infer_while,
        .control = Control::While,
        .flags = kHidden});
-  add({.name = "while_grad",
-       .args = "body: graph, states: Tensor, operands: Tensor[], douts: Tensor[]",
-       .doc = "The turns of a while backwards: body(*state, *operands, *douts) gives the next douts and what is added "
-              "to the "
-              "gradients of the operands.",
-       .infer = [](const ArgView& call) -> Types { return result_types(graph_argument(call, "body")); },
-       .control = Control::WhileGrad,
+  add({.name = "scan",
+       .args = "backwards: bool, body: graph, sequences: Tensor[], carry: Tensor[], operands: Tensor[]",
+       .doc =
+           "For the turns of the sequences, first to last or backwards: (*carry, *items) = body(*turn, *carry, "
+           "*operands). The last carry, then a sequence of each item. Where a gradient wants them, these are followed "
+           "by sequences of what each part of the carry was before every turn. The type of a sequence is that of one "
+           "of its turns; only scans read it.",
+       .infer = infer_scan,
+       .control = Control::Scan,
+       .flags = kHidden});
+  add({.name = "call",
+       .args = "function: graph, operands: Tensor[]",
+       .doc = "Results of function(*operands), a graph that may call itself.",
+       .infer = infer_call,
+       .control = Control::Call,
        .flags = kHidden});
   add({.name = "fused",
        .args = "body: graph, operands: Tensor[]",

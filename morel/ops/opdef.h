@@ -188,7 +188,7 @@ constexpr uint32_t bits(std::initializer_list<int> indices) {
 }
 
 // Control flow: operators that take graphs.
-enum class Control : uint8_t { None, If, While, WhileGrad, Fused };
+enum class Control : uint8_t { None, If, While, Scan, Call, Fused };
 
 struct OnnxMap {
   std::string_view name;

@@ -1,5 +1,6 @@
 #include "morel/runtime/control.h"
 
+#include "morel/base/stack.h"
 #include "morel/runtime/eager.h"
 
 namespace morel {
@@ -16,12 +17,7 @@ const Value::List& items_of(const Value& value) {
   return value.is_list() ? value.list() : none;
 }
 
-Values joined(const Value& first, const Value& second) {
-  const Value::List &a = items_of(first), &b = items_of(second);
-  Values out(a.begin(), a.end());
-  out.append(b.begin(), b.end());
-  return out;
-}
+void append(Values& values, const Value& list) { values.append(items_of(list).begin(), items_of(list).end()); }
 
 Values run(const Executor& graph, const Values& parameters) {
   return graph.run({parameters.data(), parameters.size()});
@@ -32,48 +28,66 @@ Values run_if(const Step& step, std::span<const Value> args) {
   return step.graphs[is_true(args[0]) ? 0 : 1]->run({operands.data(), operands.size()});
 }
 
-// The last state; where the node keeps them, also the states before every turn.
-Values run_while(const Step& step, std::span<const Value> args, std::span<const Type> types) {
-  const bool keeps = types.size() > args[2].list().size();
-  Value state = args[2];
-  Value::List states;
-  for (;;) {
-    const Values all = joined(state, args[3]);
-    if (!is_true(run(*step.graphs[0], all)[0])) break;
-    const Values next = run(*step.graphs[1], all);
-    if (keeps) states.push_back(state);
-    state = Value(Value::List(next.begin(), next.end()));
-  }
-  Values out(state.list().begin(), state.list().end());
-  if (keeps) out.push_back(Value(std::move(states)));
-  return out;
+Values run_call(const Step& step, std::span<const Value> args) {
+  const Executor& function = **step.function;
+  const std::string& name = function.graph().name;
+  MOREL_CHECK(!stack_is_low(), Runtime, "the compiled function '", name.substr(0, name.find('.')),
+              "' calls itself too deeply for the stack");
+  const Value::List& operands = items_of(args[1]);
+  return function.run({operands.data(), operands.size()});
 }
 
-// Arguments: body, states, operands, cotangents of the last state.
-Values run_while_grad(const Step& step, std::span<const Value> args, std::span<const Type> types) {
-  const Value::List& states = items_of(args[1]);
-  const size_t num_states = args[3].list().size(), num_results = types.size();
-  Values out(args[3].list().begin(), args[3].list().end());
-  for (size_t i = num_states; i < num_results; ++i) out.push_back(Tensor::full(types[i].shape, types[i].dtype, 0));
-  for (size_t turn = states.size(); turn-- > 0;) {
-    Values all = joined(states[turn], args[2]);
-    for (size_t i = 0; i < num_states; ++i) all.push_back(out[i]);
-    Values found = run(*step.graphs[0], all);
-    for (size_t i = 0; i < num_results; ++i) {
-      const Value terms[] = {out[i], found[i]};
-      out[i] = i < num_states ? std::move(found[i]) : call_op(find_op("add"), terms)[0];
-    }
+// The last state, and the kept sequences.
+Values run_while(const Step& step, std::span<const Value> args, size_t num_results) {
+  Values state(items_of(args[2]).begin(), items_of(args[2]).end());
+  std::vector<Value::List> kept(num_results - state.size());
+  for (;;) {
+    Values all(state);
+    append(all, args[3]);
+    if (!is_true(run(*step.graphs[0], all)[0])) break;
+    Values next = run(*step.graphs[1], all);
+    for (size_t i = 0; i < kept.size(); ++i)
+      if (step.is_read(state.size() + i)) kept[i].push_back(state[i]);
+    state = std::move(next);
   }
-  return out;
+  for (Value::List& sequence : kept) state.push_back(Value(std::move(sequence)));
+  return state;
+}
+
+// The last carry, the items made, and the kept sequences; all sequences in the order of the turns.
+Values run_scan(const Step& step, std::span<const Value> args, size_t num_results) {
+  const Value::List& sequences = items_of(args[2]);
+  Values carry(items_of(args[3]).begin(), items_of(args[3]).end());
+  const size_t turns = items_of(sequences[0]).size(), num_carry = carry.size();
+  const size_t num_items = step.graphs[0]->graph().results.size() - num_carry;
+  std::vector<Value::List> made(num_results - num_carry);
+  for (Value::List& sequence : made) sequence.resize(turns);
+  for (size_t i = 0; i < turns; ++i) {
+    const size_t turn = args[0].boolean() ? turns - 1 - i : i;
+    Values all;
+    for (const Value& sequence : sequences) {
+      MOREL_ASSERT(sequence.list().size() == turns);
+      all.push_back(sequence.list()[turn]);
+    }
+    all.append(carry.begin(), carry.end());
+    append(all, args[4]);
+    const Values next = run(*step.graphs[0], all);
+    for (size_t k = 0; k < made.size(); ++k)
+      if (step.is_read(num_carry + k)) made[k][turn] = k < num_items ? next[num_carry + k] : carry[k - num_items];
+    std::copy(next.begin(), next.begin() + static_cast<int64_t>(num_carry), carry.begin());
+  }
+  for (Value::List& sequence : made) carry.push_back(Value(std::move(sequence)));
+  return carry;
 }
 
 }  // namespace
 
-Values run_control(const Step& step, std::span<const Value> args, std::span<const Type> types) {
+Values run_control(const Step& step, std::span<const Value> args) {
   switch (step.op->control) {
     case Control::If: return run_if(step, args);
-    case Control::While: return run_while(step, args, types);
-    case Control::WhileGrad: return run_while_grad(step, args, types);
+    case Control::Call: return run_call(step, args);
+    case Control::While: return run_while(step, args, step.outs.size());
+    case Control::Scan: return run_scan(step, args, step.outs.size());
     case Control::None:
     case Control::Fused: break;
   }

@@ -5,7 +5,7 @@
 
 namespace morel {
 
-// Results of an `if`, `while` or `while_grad`; `args` as in its schema, `types` those of the results.
-Values run_control(const Step& step, std::span<const Value> args, std::span<const Type> types);
+// Results of an `if`, `call`, `while` or `scan`; `args` as in its schema.
+Values run_control(const Step& step, std::span<const Value> args);
 
 }  // namespace morel

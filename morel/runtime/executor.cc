@@ -28,7 +28,9 @@ Operand operand_of(const Value& value, const std::unordered_map<const Node*, int
 
 Executor::~Executor() = default;
 
-Executor::Executor(Ref<Graph> graph) : graph_(std::move(graph)) {
+Executor::Executor(Ref<Graph> graph) : Executor(std::move(graph), functions_) {}
+
+Executor::Executor(Ref<Graph> graph, Functions& functions) : graph_(std::move(graph)) {
   for (const Ref<Node>& capture : graph_->captures)
     MOREL_CHECK(capture->captured, Runtime, "graph ", graph_->name, " cannot run: a tensor that it captures, ",
                 to_string(capture->types[0]), ", was not given");
@@ -68,8 +70,17 @@ Executor::Executor(Ref<Graph> graph) : graph_(std::move(graph)) {
       step.args.push_back(operand_of(node.args[k], first_slot));
       const ArgSpec& spec = node.op->schema.args[k];
       if (!spec.is_tensor_like()) step.args.back().number_kinds = spec.kinds;
-      if (node.args[k].tag() == Value::Tag::Graph)
-        step.graphs.push_back(std::make_unique<Executor>(Ref<Graph>(static_cast<Graph*>(node.args[k].graph()))));
+      if (node.args[k].tag() != Value::Tag::Graph) continue;
+      const Ref<Graph> part(static_cast<Graph*>(node.args[k].graph()));
+      if (!part->is_function) {
+        step.graphs.push_back(std::unique_ptr<Executor>(new Executor(part, functions)));
+        continue;
+      }
+      MOREL_CHECK(node.args[k + 1].list().size() == part->parameters.size(), Value, "the function ", part->name,
+                  " takes ", part->parameters.size(), " operands, but a call has ", node.args[k + 1].list().size());
+      const auto [found, fresh] = functions.try_emplace(part.get());
+      step.function = &found->second;
+      if (fresh) functions.at(part.get()).reset(new Executor(part, functions));
     }
     if (node.op->control == Control::Fused)
       step.loop = std::make_unique<LoopKernel>(fused_program(step.graphs[0]->graph()));

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "morel/ir/graph.h"
@@ -28,9 +29,14 @@ class Executor {
   size_t num_slots() const { return num_slots_; }
 
  private:
+  // Of the functions that are called, each once.
+  using Functions = std::unordered_map<const Graph*, std::unique_ptr<Executor>>;
+
+  Executor(Ref<Graph> graph, Functions& functions);
   std::shared_ptr<const Instance> instance_for(std::span<const Value> parameters) const;
 
   Ref<Graph> graph_;
+  Functions functions_;  // of an outermost graph
   std::vector<Step> steps_;
   std::vector<Operand> results_;
   size_t num_slots_ = 0;

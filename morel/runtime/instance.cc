@@ -78,7 +78,7 @@ Values Instance::call(const Step& step, std::span<const Value> args) const {
       for (const Value& operand : operands) inputs.push_back(operand.tensor());
       return run_fused_loop(*step.loop, {inputs.data(), inputs.size()}, types);
     }
-    default: return run_control(step, args, types_of(step));
+    default: return run_control(step, args);
   }
 }
 
@@ -97,7 +97,8 @@ Values Instance::run(std::span<const Value> parameters) const {
       for (size_t k = 0; k < step.outs.size(); ++k)
         if (step.outs[k] >= 0) slots[static_cast<size_t>(step.outs[k])] = std::move(outs[k]);
     } catch (Error& error) {
-      if (!step.node->place.empty()) error.append("\nin a compiled graph, from " + step.node->place);
+      const std::string place = "\nin a compiled graph, from " + step.node->place;
+      if (!step.node->place.empty() && error.message().find(place) == std::string::npos) error.append(place);
       throw;
     }
     for (const int32_t freed : step.freed) slots[static_cast<size_t>(freed)] = Value();

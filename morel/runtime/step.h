@@ -29,7 +29,10 @@ struct Step {
   std::vector<int32_t> outs;   // slots of the results, -1 where nobody reads one
   std::vector<int32_t> freed;  // slots that nobody reads later
   std::vector<std::unique_ptr<Executor>> graphs;
-  std::unique_ptr<LoopKernel> loop;  // of a fused node
+  const std::unique_ptr<Executor>* function = nullptr;  // of a call
+  std::unique_ptr<LoopKernel> loop;                     // of a fused node
+
+  bool is_read(size_t result) const { return outs[result] >= 0; }
 };
 
 }  // namespace morel

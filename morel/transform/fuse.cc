@@ -224,8 +224,7 @@ bool fuse(Graph& graph) {
   bool changed = false;
   for (const Ref<Node>& node : graph.nodes) {
     if (node->op->control == Control::Fused) continue;
-    for (const Value& arg : node->args)
-      if (arg.tag() == Value::Tag::Graph) changed |= fuse(*static_cast<Graph*>(arg.graph()));
+    for_each_body(*node, [&](Graph& body) { changed |= fuse(body); });
   }
   return Fuser(graph).run() || changed;
 }

@@ -37,10 +37,9 @@ Value zeros_of(GraphBuilder& builder, const Value& like) {
   return builder.emit(find_op("zeros"), args)[0];
 }
 
-// The backward graph of a branch or loop body: (its parameters, cotangents of its differentiable results) -> gradients
-// of its differentiable parameters. The forward part is computed again.
-Ref<Graph> backward_graph(const Graph& forward) {
-  auto graph = make_ref<Graph>();
+// Makes the backward graph of a branch, loop body or function: (its parameters, cotangents of its differentiable
+// results) -> gradients of its differentiable parameters. The forward part is computed again.
+void build_backward(const Ref<Graph>& graph, const Graph& forward) {
   graph->name = forward.name + "_grad";
   GraphBuilder builder(graph);
   std::vector<Value> parameters, wanted, outputs, seeds;
@@ -58,10 +57,54 @@ Ref<Graph> backward_graph(const Graph& forward) {
   for (size_t i = 0; i < gradients.size(); ++i)
     graph->results.push_back(gradients[i].is_none() ? zeros_of(builder, wanted[i]) : gradients[i]);
   simplify(*graph);
+}
+
+Ref<Graph> backward_graph(const Graph& forward) {
+  auto graph = make_ref<Graph>();
+  build_backward(graph, forward);
   return graph;
 }
 
-// Cotangents of the values of a graph, summed up as they come.
+// It is there before its body, which may call it.
+const Ref<Graph>& backward_function(Graph& function) {
+  if (function.backward) return function.backward;
+  MOREL_CHECK(function.results.size() == function.result_types.size(), NotImplemented,
+              "the gradient of a function that calls itself is not supported within that function");
+  function.backward = make_ref<Graph>();
+  function.backward->is_function = true;
+  for (const Ref<Node>& parameter : function.parameters)
+    if (is_differentiable(parameter->types[0].dtype)) function.backward->result_types.push_back(parameter->types[0]);
+  build_backward(function.backward, function);
+  return function.backward;
+}
+
+Value sum_of(GraphBuilder& builder, const Value& a, const Value& b) {
+  const Value terms[] = {a, b};
+  return a.is_none() ? b : builder.emit(find_op("add"), terms)[0];
+}
+
+// Whether a value is a sequence of what the turns of a loop made or found.
+bool is_sequence(const Value& value) {
+  const Node& node = *node_of(value);
+  if (!node.op || (node.op->control != Control::While && node.op->control != Control::Scan)) return false;
+  return value.output() >= node.args[node.args.size() - 2].list().size();
+}
+
+// Removes the sequences that the body does not read; one stays, which tells the number of turns.
+void drop_unread(Graph& body, Value::List& sequences) {
+  std::unordered_set<const Node*> read;
+  const auto mark = [&](const Value& value) { read.insert(node_of(value)); };
+  for (const Ref<Node>& node : body.nodes) for_each_input(*node, mark);
+  for (const Value& result : body.results) for_each_input(result, mark);
+  for (size_t i = sequences.size(); i-- > 0 && sequences.size() > 1;) {
+    if (read.contains(body.parameters[i].get())) continue;
+    sequences.erase(sequences.begin() + static_cast<int64_t>(i));
+    body.parameters.erase(body.parameters.begin() + static_cast<int64_t>(i));
+  }
+}
+
+// Cotangents of the values of a graph, summed up as they come; those of sequences are summed by the loop that reads
+// them.
 class Cotangents {
  public:
   explicit Cotangents(GraphBuilder& builder) : builder_(builder) {}
@@ -70,8 +113,13 @@ class Cotangents {
     Values& all = table_[node_of(value)];
     if (all.empty()) all.resize(node_of(value)->types.size());
     Value& sum = all[value.output()];
-    const Value terms[] = {sum, cotangent};
-    sum = sum.is_none() ? cotangent : builder_.emit(find_op("add"), terms)[0];
+    if (is_sequence(value)) {
+      Value::List terms = sum.is_none() ? Value::List() : sum.list();
+      terms.push_back(cotangent);
+      sum = Value(std::move(terms));
+    } else {
+      sum = sum_of(builder_, sum, cotangent);
+    }
   }
   const Values* find(const Node* node) const {
     const auto found = table_.find(node);
@@ -188,16 +236,77 @@ class Sweep {
                             Value::of_graph(backward_graph(graph(2))), Value(std::move(operands))};
       return add_gradients(node.args[3].list(), builder_.emit(*node.op, args));
     }
-    MOREL_CHECK(node.op->control == Control::While, NotImplemented,
-                "second gradients through a 'while' on a tensor are not supported");
-    const Value::List &state = node.args[2].list(), &operands = node.args[3].list();
-    if (node.types.size() == state.size()) node.types.push_back({DType::Int64, {}});  // keeps the states from now on
-    const Value args[] = {Value::of_graph(backward_graph(graph(1))), node.output(static_cast<uint32_t>(state.size())),
-                          Value(operands), Value(seeds_of(node, state.size(), douts))};
-    const Values gradients = builder_.emit(find_op("while_grad"), args);
+    if (node.op->control == Control::Call) {
+      Value::List operands = node.args[1].list();
+      for (const Value& seed : seeds_of(node, node.types.size(), douts)) operands.push_back(seed);
+      const Value args[] = {Value::of_graph(backward_function(graph(0))), Value(std::move(operands))};
+      return add_gradients(node.args[1].list(), builder_.emit(*node.op, args));
+    }
+    step_loop(node, graph(1), douts);
+  }
+
+  // The gradient of a loop, `while` or `scan`, is a scan in the other direction, which carries the cotangents of the
+  // carry and the gradients of the operands, and makes those of the sequences.
+  void step_loop(Node& node, const Graph& body, const Values& douts) {
+    const size_t last = node.args.size() - 1;
+    const bool is_scan = node.op->control == Control::Scan;
+    const Value::List none, &sequences = is_scan ? node.args[2].list() : none;
+    const Value::List &carry = node.args[last - 1].list(), &operands = node.args[last].list();
+    const size_t first_kept = body.results.size();
+    if (node.types.size() == first_kept)  // keeps them from now on
+      for (const Value& value : carry) node.types.push_back(type_of(value));
+
+    auto turn = make_ref<Graph>();
+    turn->name = body.name + "_turn";
+    GraphBuilder builder(turn);
+    Value::List read, start = seeds_of(node, carry.size(), douts);
+    std::vector<Value> given, seeds, kept, sums;
+    const auto read_turn = [&](const Value& sequence) {
+      read.push_back(sequence);
+      return turn->add_parameter(type_of(sequence));
+    };
+    const auto cotangent_of = [&](size_t output) {
+      Value sum;
+      if (output < douts.size() && !douts[output].is_none())
+        for (const Value& term : douts[output].list()) sum = sum_of(builder, sum, read_turn(term));
+      return sum;
+    };
+    for (const Value& sequence : sequences) given.push_back(read_turn(sequence));
+    for (size_t i = 0; i < carry.size(); ++i)
+      given.push_back(read_turn(node.output(static_cast<uint32_t>(first_kept + i))));
+    std::vector<Value> items;
+    for (size_t i = carry.size(); i < first_kept; ++i) items.push_back(cotangent_of(i));
+    for (size_t i = 0; i < carry.size(); ++i)
+      if (is_differentiable_value(carry[i])) kept.push_back(cotangent_of(first_kept + i));
+    for (const Value& seed : start) seeds.push_back(turn->add_parameter(type_of(seed)));
+    for (const Value& operand : operands) {
+      if (!is_differentiable_value(operand)) continue;
+      start.push_back(zeros_of(builder_, operand));
+      sums.push_back(turn->add_parameter(type_of(operand)));
+    }
+    for (const Value& operand : operands) given.push_back(turn->add_parameter(type_of(operand)));
+    given.insert(given.end(), seeds.begin(), seeds.end());
+    for (size_t i = 0; i < items.size(); ++i) {
+      const Value& like = body.results[carry.size() + i];
+      if (is_differentiable_value(like)) given.push_back(items[i].is_none() ? zeros_of(builder, like) : items[i]);
+    }
+
+    const Values found = inlined(builder, *backward_graph(body), given);
+    const size_t num_items = found.size() - kept.size() - sums.size();
+    for (size_t i = num_items; i < found.size(); ++i) {
+      const size_t k = i - num_items;
+      const Value& with = k < kept.size() ? kept[k] : sums[k - kept.size()];
+      turn->results.push_back(with.is_none() ? found[i] : sum_of(builder, with, found[i]));
+    }
+    turn->results.append(found.begin(), found.begin() + static_cast<int64_t>(num_items));
+    simplify(*turn);
+    drop_unread(*turn, read);
+    const Value args[] = {!(is_scan && node.args[0].boolean()), Value::of_graph(turn), Value(std::move(read)),
+                          Value(std::move(start)), Value(operands)};
+    Values gradients = builder_.emit(find_op("scan"), args);
     SmallVector<Value, 8> arguments;
-    for (const Value& value : state) arguments.push_back(value);
-    for (const Value& value : operands) arguments.push_back(value);
+    for (const Value::List* list : {&carry, &operands, &sequences})
+      for (const Value& value : *list) arguments.push_back(value);
     add_gradients({arguments.data(), arguments.size()}, gradients);
   }
 

@@ -44,6 +44,7 @@ void optimise(Graph& graph) {
   int stage = 1;
   for (const Pass& pass : passes) {
     pass.run(graph);
+    for_each_function(graph, pass.run);
     verify(graph);
     if (dumps) dump(graph, number, cat(stage++, "_", pass.name));
   }

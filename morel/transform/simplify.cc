@@ -86,6 +86,7 @@ void append_key(const Value& value, std::string& key) {
 
 std::string key_of(const Node& node) {
   std::string key(reinterpret_cast<const char*>(&node.op), sizeof node.op);
+  key += std::to_string(node.types.size());  // of two loops one may keep its sequences
   for (const Value& arg : node.args) append_key(arg, key);
   return key;
 }

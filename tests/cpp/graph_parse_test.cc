@@ -133,6 +133,10 @@ TEST(GraphText, ErrorsNameThePlace) {
       {"graph f(%0: f32[2]) {\n  %1 = sin(%0)\n return %1.1 }", "%1.1 does not exist: there are 1 outputs"},
       {"graph f(%0: f32[2]) {\n  %1 = fused(loop, [%0])\n graph other(%0: f32[2]) { return %0 }\n return %1 }",
        "line 3, column 2: expected graph loop but found graph other"},
+      {"graph f(%0: f32[2]) {\n  %1: f32[2] = call(@g, [%0])\n return %1 }", "the function g is called but not there"},
+      {"graph f(%0: f32[2]) {\n  %1: f32[3] = call(@g, [%0])\n return %1 }\ngraph @g(%0: f32[2]) { return %0 }",
+       "the results are not of the types that a call says"},
+      {"graph f(%0: f32[2]) {\n  %1: f32[2] = fused(@g, [%0])\n return %1 }", "must be a graph of its own"},
   };
   for (const Wrong& wrong : table) {
     try {

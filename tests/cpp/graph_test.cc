@@ -1,6 +1,7 @@
 // Graphs: text, verifier, passes from text to text, gradients, the executor against eager calls.
 #include "morel/ir/graph.h"
 
+#include "morel/ir/parse.h"
 #include "morel/runtime/executor.h"
 #include "morel/transform/fuse.h"
 #include "morel/transform/grad.h"
@@ -163,6 +164,56 @@ TEST(Passes, GradientIsMoreNodes) {
   return %3, %5
 }
 )");
+}
+
+// n! by recursion.
+constexpr std::string_view factorial = R"(graph f(%0: f64[]) {
+  %1: f64[] = call(@factorial, [%0])
+  return %1
+}
+graph @factorial(%0: f64[]) {
+  %1: bool[] = less(%0, 2)
+  %2: f64[] = if(%1, then, orelse, [%0])
+    graph then(%0: f64[]) {
+      %1: f64[] = full((), 1, Float64)
+      return %1
+    }
+    graph orelse(%0: f64[]) {
+      %1: f64[] = sub(%0, 1)
+      %2: f64[] = call(@factorial, [%1])
+      %3: f64[] = mul(%0, %2)
+      return %3
+    }
+  return %2
+}
+)";
+
+double run_at(const Ref<Graph>& graph, double x) {
+  const Value argument[] = {Tensor::full({}, DType::Float64, x)};
+  return numbers(Executor(graph).run(argument)[0])[0];
+}
+
+TEST(Graph, FunctionsCallThemselves) {
+  auto graph = parse(factorial);
+  EXPECT_EQ(print(*graph), factorial);
+  EXPECT_EQ(run_at(graph, 5), 120);
+  const Ref<Graph> function = graph->functions[0];
+  EXPECT_GT(function->use_count(), 2);  // also by its own call
+  graph = nullptr;
+  EXPECT_EQ(function->use_count(), 1);
+}
+
+TEST(Graph, GradientsOfFunctionsThatCallThemselves) {
+  auto graph = parse(factorial);
+  for (const double wanted : {154.0, 142.0}) {  // of x (x - 1) (x - 2) (x - 3), at 5
+    GraphBuilder builder(graph);
+    graph->results = graph_gradients(builder, graph->results, {}, std::vector{graph->parameters[0]->output()});
+    EXPECT_EQ(run_at(graph, 5), wanted);
+    EXPECT_EQ(print(*parse(print(*graph))), print(*graph));
+  }
+  const Ref<Graph> second = graph->functions[0]->backward->backward;
+  graph = nullptr;
+  EXPECT_EQ(second->use_count(), 1);
 }
 
 }  // namespace

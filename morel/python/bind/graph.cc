@@ -1,7 +1,9 @@
 // Building and running graphs for Python: morel/compiler/ reads the source and calls these.
 #include "morel/python/bind/graph.h"
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "morel/ir/parse.h"
 #include "morel/python/bind/bind.h"
@@ -93,23 +95,18 @@ void graph_choose(PyGraph& self, nb::list picks, const std::vector<DType>& dtype
   self.graph->results = std::move(results);
 }
 
+// Numbers are weak: only their kind counts beside a tensor.
 DType common_dtype_of(nb::list values) {
-  std::vector<Value> all;
-  bool any = false;
-  DType out = DType::Bool;
+  std::optional<DType> out;
+  const auto rank = [](DType dtype) { return is_complex(dtype) ? 3 : is_float(dtype) ? 2 : dtype != DType::Bool; };
+  for (nb::handle value : values)
+    if (is_tensor(value.ptr())) out = out ? promote(*out, unwrap(value.ptr())->dtype) : unwrap(value.ptr())->dtype;
   for (nb::handle value : values) {
-    if (is_tensor(value.ptr())) {
-      const DType dtype = unwrap(value.ptr())->dtype;
-      out = any ? promote(out, dtype) : dtype;
-    } else {
-      all.push_back(nb::cast<Value>(value));
-      const DType dtype = dtype_of_value(all.back());
-      const bool weaker = any && (is_float(out) || is_complex(out)) && !is_complex(dtype);
-      out = any && !weaker ? promote(out, dtype) : any ? out : dtype;
-    }
-    any = true;
+    if (is_tensor(value.ptr())) continue;
+    const DType dtype = dtype_of_value(nb::cast<Value>(value));
+    if (!out || rank(dtype) > rank(*out)) out = out ? promote(*out, dtype) : dtype;
   }
-  return out;
+  return *out;
 }
 
 Value list_of(const std::vector<Tensor>& tensors) {
@@ -135,6 +132,42 @@ nb::list graph_while(PyGraph& condition, PyGraph& body, const std::vector<Tensor
   const Value args[] = {Value::of_graph(condition.graph), Value::of_graph(body.graph), list_of(state),
                         list_of(operands)};
   return tensors_of(open_scope().call(find_op("while"), args));
+}
+
+// A function that may call itself: its graph, known before its body is there. The outermost graph keeps it.
+PyGraph begin_function(std::string name) {
+  Graph& outermost = scopes.front()->builder().graph();
+  const auto is_taken = [&](const Ref<Graph>& function) { return function->name == name; };
+  for (int64_t i = 2; std::ranges::any_of(outermost.functions, is_taken); ++i)
+    name = cat(name.substr(0, name.rfind('.')), ".", i);
+  scopes.push_back(std::make_unique<GraphScope>(name));
+  const Ref<Graph>& graph = scopes.back()->builder().graph_ref();
+  graph->is_function = true;
+  outermost.functions.push_back(graph);
+  return {graph, {}, nullptr};
+}
+
+// Forgets a function, and the later ones, which were made within it.
+void drop_function(const PyGraph& function) {
+  std::vector<Ref<Graph>>& all = scopes.front()->builder().graph().functions;
+  const auto first = std::ranges::find(all, function.graph);
+  for (auto at = first; at != all.end(); ++at) (*at)->clear();
+  all.erase(first, all.end());
+}
+
+// Results of these types are what it gives.
+void declare_results(PyGraph& function, const std::vector<Tensor>& like) {
+  for (const Tensor& tensor : like) function.graph->result_types.push_back({tensor.dtype(), tensor.shape()});
+}
+
+nb::list graph_call(const PyGraph& function, const std::vector<Tensor>& operands) {
+  const Value args[] = {Value::of_graph(function.graph), list_of(operands)};
+  return tensors_of(open_scope().call(find_op("call"), args));
+}
+
+bool is_parameter_of_graph(const Tensor& tensor) {
+  const Node* node = node_of(open_scope().value_of(tensor));
+  return !node->op && !node->captured;
 }
 
 nb::list graph_gradients(const std::vector<Tensor>& outputs, nb::list seeds, const std::vector<Tensor>& inputs) {
@@ -199,6 +232,7 @@ void bind_graph(nb::module_& module) {
       .def("__repr__", [](PyGraph& self) { return print(*self.graph); })
       .def_static("parse", &parsed_graph, nb::arg("text"), nb::arg("captures") = nb::make_tuple(),
                   "The graph that a text describes (what repr() writes), with the tensors that it captures.")
+      .def_prop_ro("imports", [](PyGraph& self) { return self.imports; })
       .def_prop_ro("num_nodes", [](PyGraph& self) { return self.graph->nodes.size(); })
       .def(
           "compile",
@@ -215,6 +249,13 @@ void bind_graph(nb::module_& module) {
   module.def("graph_parameter", [](const Tensor& like) {
     return open_scope().add_parameter({like.dtype(), like.shape()});
   });
+  module.def("graph_begin_function", &begin_function);
+  module.def("graph_drop_function", &drop_function);
+  module.def("graph_declare_results", &declare_results);
+  module.def("graph_call", &graph_call);
+  module.def("graph_import", [](const Tensor& tensor) { open_scope().value_of(tensor); });
+  module.def("graph_is_parameter", &is_parameter_of_graph);
+  module.def("graph_depth", [] { return scopes.size(); });
   module.def("graph_if", &graph_if);
   module.def("graph_while", &graph_while);
   module.def("graph_choose", &graph_choose);

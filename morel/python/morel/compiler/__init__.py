@@ -6,7 +6,8 @@ import types
 import weakref
 
 from morel import _core
-from morel.compiler.interpreter import Interpreter, recorded_facts
+from morel.compiler.interpreter import Interpreter, kind_of, recorded_facts
+from morel.compiler.recursion import Session
 from morel.compiler.tree import flatten, unflatten
 
 __all__ = ["CompiledFunction", "call_compiled_cell", "call_in_graph", "compiled_cell", "jit"]
@@ -83,7 +84,7 @@ class CompiledFunction:
     def _find(self, args, kwargs):
         """(the graph for these arguments, the tensors among them)"""
         leaves, structure = flatten((args, kwargs))
-        key = (structure, tuple(_kind(leaf) for leaf in leaves))
+        key = (structure, tuple(kind_of(leaf) for leaf in leaves))
         entries = self.entries.setdefault(key, [])
         for entry in entries:
             if entry.holds():
@@ -98,6 +99,10 @@ class CompiledFunction:
 
     def _compile(self, leaves, structure):
         self.compiled += 1
+        with Session() as session:
+            return session.compile(lambda: self._build(leaves, structure))
+
+    def _build(self, leaves, structure):
         name = getattr(self.function, "__name__", type(self.function).__name__)
         _core.graph_begin(name)
         try:
@@ -128,18 +133,6 @@ def compiled_cell(cell):
     if compiled is None:
         compiled = cell.__dict__["_compiled_call"] = CompiledFunction(cell)
     return compiled
-
-
-def _kind(leaf):
-    if isinstance(leaf, _core.Tensor):
-        return (tuple(leaf.shape), leaf.dtype, type(leaf))
-    if isinstance(leaf, float):
-        return (float, leaf.hex())  # tells -0.0 from 0.0, and NaN equals itself
-    try:
-        hash(leaf)
-    except TypeError:
-        return id(leaf)  # the entry keeps the object alive
-    return (type(leaf), leaf)
 
 
 def call_in_graph(function, args=(), kwargs=None):

@@ -18,6 +18,7 @@ import threading
 import types
 
 from morel import _core
+from morel.compiler import recursion
 from morel.compiler.source import FunctionSource, Unsupported, annotated
 from morel.compiler.tensor_flow import merge, run_while, symbolic
 
@@ -77,6 +78,19 @@ def _rely_on(owner, name, value):
     facts = getattr(_recorder, "facts", None)
     if facts is not None and isinstance(value, _PLAIN):
         facts.setdefault((id(owner), name), (owner, name, value))
+
+
+def kind_of(leaf):
+    """What a graph depends on of an argument: shape and dtype of a tensor, the value of anything else."""
+    if isinstance(leaf, _core.Tensor):
+        return (tuple(leaf.shape), leaf.dtype, type(leaf))
+    if isinstance(leaf, float):
+        return (float, leaf.hex())  # tells -0.0 from 0.0, and NaN equals itself
+    try:
+        hash(leaf)
+    except TypeError:
+        return id(leaf)  # who keeps the kind keeps the object alive
+    return (type(leaf), leaf)
 
 
 class Undefined:
@@ -283,14 +297,18 @@ class Interpreter:
         return self.call(cell.construct, args, kwargs)
 
     def run_source(self, source, args, kwargs, outer=None):
+        names = source.bind(args, kwargs)
+        return recursion.call(source, outer, names, kind_of, lambda names: self._run_body(source, names, outer))
+
+    def _run_body(self, source, names, outer):
         frame = Frame(source, outer)
-        frame.names.update(source.bind(args, kwargs))
+        frame.names.update(names)
         self.depth += 1
         if self.depth > MAX_DEPTH:
             self.depth = 0
             raise Unsupported(
-                f"calls are nested more than {MAX_DEPTH} deep; recursion that depends on a tensor is not supported in a "
-                "compiled function"
+                f"calls are nested more than {MAX_DEPTH} deep; a compiled function can call itself that often only under an "
+                "'if' on a tensor, with arguments of the same types"
             )
         try:
             if isinstance(source.node, ast.Lambda):

@@ -1,6 +1,7 @@
 """Control flow on tensors: the two branches of an ``if``, the turns of a ``while``, as graphs of their own."""
 
 from morel import _core
+from morel.compiler.recursion import Unsettled
 from morel.compiler.source import Unsupported
 from morel.compiler.tree import flatten, unflatten
 
@@ -58,6 +59,20 @@ class _Branch:
         return self.index.get(id(leaf), leaf) if isinstance(leaf, _core.Tensor) else (leaf,)
 
 
+def _branches(then, orelse, before):
+    """Both sides. Where one needs a result that is not known yet, the other one stands for both, for its types."""
+    done, unsettled = [], []
+    for name, run in (("then", then), ("orelse", orelse)):
+        try:
+            done.append(_Branch(name, run, before))
+            last = run
+        except Unsettled as error:
+            unsettled.append(error)
+    if not done:
+        raise min(unsettled, key=lambda error: error.call.level)
+    return done if len(done) == 2 else (*done, _Branch("again", last, before))
+
+
 def _changed(names, before):
     return [value for key, value in names.items() if key not in before or value is not before[key]]
 
@@ -84,7 +99,7 @@ def merge(condition, then, orelse, before, undefined, returned):
     """
     if condition.size != 1:
         raise ValueError(f"a condition must be a tensor of one element, but its shape is {tuple(condition.shape)}")
-    a, b = _Branch("then", then, before), _Branch("orelse", orelse, before)
+    a, b = _branches(then, orelse, before)
     if (a.result is None) != (b.result is None):
         a.result, b.result = a.result or returned(None), b.result or returned(None)
     keys, constants = [], {}

@@ -1,0 +1,286 @@
+"""Control flow on tensors in graph mode beside what Python does: recursion, gradients of any order, jumps out of loops."""
+
+import numpy as np
+import pytest
+
+import morel as ms
+from morel import Parameter, Tensor, nn, ops
+
+
+def tensor(*values, dtype=np.float32):
+    return Tensor(np.array(values if len(values) > 1 else values[0], dtype))
+
+
+def same(actual, wanted, **tolerance):
+    if isinstance(wanted, (tuple, list)):
+        assert len(actual) == len(wanted)
+        for a, b in zip(actual, wanted):
+            same(a, b, **tolerance)
+        return
+    if isinstance(wanted, Tensor):
+        assert (actual.dtype, actual.shape) == (wanted.dtype, wanted.shape)
+        wanted = wanted.asnumpy()
+    actual = actual.asnumpy() if isinstance(actual, Tensor) else np.array(actual)
+    (np.testing.assert_allclose if tolerance else np.testing.assert_array_equal)(actual, wanted, **tolerance)
+
+
+def check(function, *args, order=2, rtol=1e-5):
+    """Values are bitwise those of PyNative mode; gradients up to the order in which sums are taken."""
+    same(ms.jit(lambda *a: function(*a))(*args), function(*args))
+    places = tuple(i for i, arg in enumerate(args) if arg.dtype.is_floating_point)
+
+    def total(result):
+        return sum(total(part) for part in result) if isinstance(result, tuple) else ops.sum(result)
+
+    slope = function
+    for _ in range(order):
+        slope = ms.grad(lambda *a, inner=slope: total(inner(*a)), places)
+        same(ms.jit(lambda *a, outer=slope: outer(*a))(*args), slope(*args), rtol=rtol, atol=1e-6)
+
+
+# --- gradients of loops ---
+
+
+def newton(x):
+    y = x
+    while ops.abs(y * y - x).sum() > 1e-3:
+        y = 0.5 * (y + x / y)
+    return y
+
+
+def with_operands(x, w):
+    i, total = 0, x
+    while i < 4:
+        total = ops.sin(total * w) + x * w
+        i += 1
+    return total * i
+
+
+def no_turns(x, w):
+    while x.sum() > 1e6:
+        x = x * w
+    return x * w
+
+
+def nested_loops(x, w):
+    i, total = 0, x
+    while i < 3:
+        j = 0
+        while j < 2:
+            total = ops.tanh(total + w * x)
+            j += 1
+        if total.sum() > 0.5:
+            total = total * total
+        i += 1
+    return total
+
+
+def gradient_within(x, w):
+    i = 0
+    while i < 3:
+        x = x - 0.1 * ms.grad(lambda v: (v * v * v * w).sum())(x)
+        i += 1
+    return x
+
+
+LOOPS = [
+    (newton, tensor(2.0, 3.0)),
+    (with_operands, tensor(0.5, 0.75), tensor(1.5, -0.5)),
+    (no_turns, tensor(0.5, 0.75), tensor(1.5, -0.5)),
+    (nested_loops, tensor(0.5, 0.75), tensor(1.5, -0.5)),
+    (gradient_within, tensor(0.5, 0.75), tensor(1.5, -0.5)),
+]
+
+
+@pytest.mark.parametrize("function,args", [(f, args) for f, *args in LOOPS], ids=lambda v: getattr(v, "__name__", ""))
+def test_gradients_of_loops(function, args):
+    args = [arg.astype(ms.float64) for arg in args]
+    check(function, *args, order=3, rtol=1e-9)
+
+
+# --- recursion ---
+
+
+def factorial(n):
+    if n <= 1:
+        return ops.ones_like(n)
+    return n * factorial(n - 1)
+
+
+def fibonacci(n):
+    return n * 1.5 if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+def power(x, n):
+    if n == 0:
+        return ops.ones_like(x)
+    if n % 2 == 0:
+        return power(x * x, n // 2)
+    return x * power(x, n - 1)
+
+
+def even(n, x):
+    return x if n == 0 else odd(n - 1, x * 2)
+
+
+def odd(n, x):
+    return x * x if n == 0 else even(n - 1, ops.sin(x))
+
+
+def two_functions(n, x):
+    if n <= 0:
+        return x
+    return helper(n - 1, x) + two_functions(n - 2, x * x)
+
+
+def helper(n, x):
+    if n <= 0:
+        return x * 3
+    return helper(n - 1, x) * two_functions(n - 1, x)
+
+
+def pair(n, x):
+    """A structure, and names that are merged before the end."""
+    if n > 0:
+        a, b = pair(n - 1, x * 0.5)
+        a = a + b * x
+    else:
+        a, b = x, ops.exp(x)
+    return a, b
+
+
+def closure(x, w):
+    def halve(y):
+        if y.sum() > 1:
+            return halve(y * 0.5) * w
+        return y + x
+
+    return halve(x)
+
+
+def in_a_loop(x, n):
+    while x.sum() < 30:
+        x = x + power(x, n)
+    return x
+
+
+def loop_inside(n, x):
+    if n <= 0:
+        return x
+    i = 0
+    while i < 2:
+        x = x * ops.cos(x)
+        i += 1
+    return loop_inside(n - 1, x) + x
+
+
+RECURSIVE = [
+    (factorial, tensor(5.0)),
+    (factorial, tensor(1.0)),
+    (factorial, tensor(5, dtype=np.int32)),
+    (fibonacci, tensor(7.0)),
+    (power, tensor(1.5, 2.0), tensor(11, dtype=np.int64)),
+    (even, tensor(5, dtype=np.int32), tensor(0.5, 0.25)),
+    (two_functions, tensor(4, dtype=np.int32), tensor(0.5, 1.25)),
+    (pair, tensor(3, dtype=np.int32), tensor(0.5, 1.25)),
+    (closure, tensor(3.0, 4.0), tensor(2.0, 0.5)),
+    (in_a_loop, tensor(1.5, 2.0), tensor(2, dtype=np.int64)),
+    (loop_inside, tensor(2, dtype=np.int32), tensor(0.5, 1.25)),
+]
+
+
+@pytest.mark.parametrize(
+    "function,args", [(f, args) for f, *args in RECURSIVE], ids=lambda v: getattr(v, "__name__", "")
+)
+def test_recursion(function, args):
+    check(function, *args, order=2 if any(arg.dtype.is_floating_point for arg in args) else 0)
+
+
+def test_numbers_that_a_recursion_returns():
+    def count(n):
+        return 0 if n <= 0 else 1 + count(n - 2)
+
+    for n in (0, 1, 6):
+        for dtype in (np.int32, np.float32):
+            assert int(ms.jit(count)(tensor(n, dtype=dtype)).asnumpy()) == count(tensor(n, dtype=dtype))
+
+    def product(n):
+        return 1 if n <= 1 else n * product(n - 1)
+
+    weak = ms.jit(product)
+
+    assert weak(tensor(5, dtype=np.int32)).dtype == ms.int32  # the number 1 has no dtype of its own
+    assert int(weak(tensor(5, dtype=np.int32)).asnumpy()) == 120
+
+
+def test_recursion_of_cells():
+    class Tree(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.weight = Parameter(tensor(0.5, 0.75), name="weight")
+
+        def construct(self, x, n):
+            if n <= 0:
+                return x
+            return ops.tanh(self(x, n - 1) * self.weight) + self(x * self.weight, n - 2)
+
+    net, x, n = Tree(), tensor(1.0, 2.0), tensor(4, dtype=np.int32)
+    gradients = ms.value_and_grad(lambda a, b: net(a, b).sum(), 0, net.trainable_params())
+    same(ms.jit(lambda a, b: gradients(a, b))(x, n), gradients(x, n), rtol=1e-5)
+    wanted = net(x, n)
+    same(ms.jit(net)(x, n), wanted)
+
+
+def test_recursion_deeper_than_python_allows():
+    def count(n, total):
+        return total if n == 0 else count(n - 1, total + n)
+
+    assert int(ms.jit(count)(tensor(3000), tensor(0)).asnumpy()) == 3000 * 3001 // 2
+    with pytest.raises(RuntimeError, match="'count' calls itself too deeply"):
+        ms.jit(count)(tensor(10**8), tensor(0))
+
+
+def _never_ends(n):
+    if n > 3:
+        return _never_ends(n - 1)
+    return _never_ends(n + 1)
+
+
+def _grows(x):
+    if x.sum() > 100:
+        return x
+    return _grows(ops.concat((x, x[:1])))
+
+
+def _unsettled_text(x):
+    if x.sum() > 100:
+        return x
+    return (_unsettled_text(x * 2),)
+
+
+def _changes_argument(x):
+    x.add_(1)
+    if x.sum() > 100:
+        return x
+    return _changes_argument(x * 2)
+
+
+def _no_condition(x):
+    return _no_condition(x + 1)
+
+
+ERRORS = [
+    (_never_ends, NotImplementedError, "'_never_ends' calls itself on every path"),
+    (_grows, NotImplementedError, "with arguments of the same types"),
+    (_unsettled_text, NotImplementedError, "different structure"),
+    (_changes_argument, NotImplementedError, "changes an argument in place"),
+    (_no_condition, NotImplementedError, "only under an 'if' on a tensor"),
+]
+
+
+@pytest.mark.parametrize("function,kind,text", ERRORS, ids=[case[0].__name__ for case in ERRORS])
+def test_errors(function, kind, text):
+    with pytest.raises(kind, match=text) as caught:
+        ms.jit(function)(tensor(1.0, 2.0) if function is not _never_ends else tensor(1.0))
+    assert "test_graph_control.py" in str(caught.value) and "^" in str(caught.value)
+    assert not ms._core.graph_active()  # the thread can go on
