@@ -494,14 +494,6 @@ def _value_of_tensor(x):
     return float(x[0])
 
 
-def _return_in_tensor_loop(x):
-    while x.sum() < 10:
-        x = x + 1
-        if x[0] > 3:
-            return x
-    return x
-
-
 def _different_shapes(x):
     if x.sum() > 0:
         y = x
@@ -534,7 +526,6 @@ def _unknown_name(x):
 ERRORS = [
     (_try, NotImplementedError, "'Try' is not supported"),
     (_value_of_tensor, RuntimeError, "only its shape and dtype are known"),
-    (_return_in_tensor_loop, NotImplementedError, "'return' within a 'while' on a tensor"),
     (_different_shapes, TypeError, "different shapes"),
     (_one_branch_only, NotImplementedError, "only in one branch"),
     (_text_from_branch, NotImplementedError, "only tensors and numbers can"),

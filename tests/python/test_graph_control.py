@@ -98,6 +98,127 @@ def test_gradients_of_loops(function, args):
     check(function, *args, order=3, rtol=1e-9)
 
 
+# --- jumps out of loops ---
+
+
+def first_above(x, w):
+    i = 0
+    while i < 10:
+        x = x * w + 1
+        if x.sum() > 6:
+            return x * x
+        i += 1
+    return x
+
+
+def two_returns(x, w):
+    total, i = x * 0, 0
+    while total.sum() < 8:
+        i += 1
+        if i > 6:
+            return total, x[0] * i
+        if x[0] < 0:
+            x = -x
+            continue
+        if total[1] > 3:
+            total = total + w
+            if total[0] > 2:
+                return w * total, x[1]
+            break
+        total = total + x * w
+    return total * 2, total[0] * i
+
+
+def nested_return(x, w):
+    i = 0
+    while i < 4:
+        for k in range(3):
+            if x[1] > 3 + k:
+                return x * k
+        j = 0
+        while j < 3:
+            x = x + w * 0.5
+            if x[0] > 4:
+                return x * w
+            if x[1] < -2:
+                break
+            j += 1
+        else:
+            x = x * 1.25
+        i += 1
+    return x + 1
+
+
+def plain_return(x, w):
+    """One path returns nothing but tensors, the loop is left by return alone."""
+    while x.sum() < 100:
+        if x[0] > 2:
+            if x[1] > 1:
+                return ops.sin(x)
+            return x
+        x = x + ops.abs(w) + 0.25
+    else:
+        return x * w
+    return x
+
+
+def loop_with_else(x, w):
+    while x.sum() < 10:
+        x = x + 1
+        if x[0] > w[0] * 4:
+            break
+    else:
+        x = x * 100
+    return x
+
+
+def return_in_branch_of_loop_in_branch(x, w):
+    if x[0] > 0:
+        while x.sum() < 5:
+            x = x + 1
+            if w[0] > x[1]:
+                return w
+        x = x * 2
+    return x + w
+
+
+def constants_in_loops(x, w):
+    mode, pair = "sum", None
+    while x.sum() < 3:
+        mode, pair = "sum", None
+        x = x + 1
+    return x if mode == "sum" and pair is None else w
+
+
+def in_a_function(x, w):
+    def find(v):
+        while v.sum() < 20:
+            v = v * 1.5 + 1
+            if v[0] > w[0] * 2:
+                return v * w
+        return v
+
+    return find(x) + find(x + 1)
+
+
+JUMPS = [
+    first_above,
+    two_returns,
+    nested_return,
+    plain_return,
+    loop_with_else,
+    return_in_branch_of_loop_in_branch,
+    constants_in_loops,
+    in_a_function,
+]
+
+
+@pytest.mark.parametrize("values", [(0.5, 0.75, 1.5, -0.5), (-1.0, 2.0, 0.5, 0.25), (1.0, -3.0, 2.5, 1.0)], ids=str)
+@pytest.mark.parametrize("function", JUMPS, ids=lambda f: f.__name__)
+def test_jumps(function, values):
+    check(function, tensor(*values[:2], dtype=np.float64), tensor(*values[2:], dtype=np.float64), rtol=1e-9)
+
+
 # --- recursion ---
 
 

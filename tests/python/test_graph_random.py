@@ -75,9 +75,11 @@ class Writer:
                     self.add(indent + 2, self.random.choice(("continue", "break")))
                 self.block(names, indent + 1, 2, level - 1, may_return)
             elif kind < 0.85:
-                self.loop(names, indent)
-            else:
+                self.loop(names, indent, may_return)
+            elif kind < 0.92:
                 names = self.closure(names, indent)
+            else:
+                names = self.recursion(names, indent)
         return names
 
     def branch(self, names, indent, level, may_return):
@@ -89,7 +91,7 @@ class Writer:
             self.add(indent, "else:")
             self.block(names, indent + 1, 2, level - 1, may_return)
 
-    def loop(self, names, indent):
+    def loop(self, names, indent, may_return):
         """A while on a tensor: bounded, and its state stays small."""
         counter, state = self.name(), self.name()
         self.add(indent, f"{counter}, {state} = 0, {self.random.choice(names)}")
@@ -98,7 +100,22 @@ class Writer:
         if self.random.random() < 0.3:
             self.add(indent + 1, f"if {self.condition([state])}:")
             self.add(indent + 2, self.random.choice(("break", f"{counter} += 1", f"{state} = {state} * 0.5")))
+        if may_return and self.random.random() < 0.3:
+            self.add(indent + 1, f"if {self.condition([state])}:")
+            self.add(indent + 2, f"return {self.expression([*names, state])}")
         self.add(indent + 1, f"{counter} += 1")
+
+    def recursion(self, names, indent):
+        """A function that calls itself until its sum or the depth is large enough."""
+        function, argument, depth, result = self.name(), self.name(), self.name(), self.name()
+        inside = [*names, argument]
+        self.add(indent, f"def {function}({argument}, {depth}):")
+        self.add(indent + 1, f"if {depth} > 2 or {self.condition([argument])}:")
+        self.add(indent + 2, f"return {self.expression(inside)}")
+        again = f"{function}(ops.tanh({self.expression(inside)}), {depth} + 1)"
+        self.add(indent + 1, f"return {self.random.choice(BINARY[:3]).format(again, self.expression(inside, 1))}")
+        self.add(indent, f"{result} = {function}({self.random.choice(names)}, {names[0]}.sum() * 0)")
+        return [*names, result]
 
     def closure(self, names, indent):
         function, argument, result = self.name(), self.name(), self.name()
@@ -137,9 +154,11 @@ def test_same_in_both_modes(seed):
     rng = np.random.default_rng(seed)
     graph = ms.jit(lambda x, y: program(x, y))
     slope = ms.grad(lambda x, y: program(x, y).sum(), (0, 1))
-    gradient = ms.jit(lambda x, y: slope(x, y))
-    for _ in range(3):
+    second = ms.grad(lambda x, y: sum((part * part).sum() for part in slope(x, y)), (0, 1))
+    gradients = [(slope, ms.jit(lambda x, y: slope(x, y))), (second, ms.jit(lambda x, y: second(x, y)))]
+    for _ in range(2):
         x, y = (Tensor(rng.standard_normal(3)) for _ in range(2))
         np.testing.assert_allclose(graph(x, y).asnumpy(), program(x, y).asnumpy(), rtol=1e-12, err_msg=text)
-        for actual, wanted in zip(gradient(x, y), slope(x, y)):
-            np.testing.assert_allclose(actual.asnumpy(), wanted.asnumpy(), rtol=1e-9, atol=1e-12, err_msg=text)
+        for eager, compiled in gradients:
+            for actual, wanted in zip(compiled(x, y), eager(x, y)):
+                np.testing.assert_allclose(actual.asnumpy(), wanted.asnumpy(), rtol=1e-8, atol=1e-10, err_msg=text)

@@ -254,6 +254,13 @@ void bind_graph(nb::module_& module) {
   module.def("graph_declare_results", &declare_results);
   module.def("graph_call", &graph_call);
   module.def("graph_import", [](const Tensor& tensor) { open_scope().value_of(tensor); });
+  module.def(
+      "graph_zeros",
+      [](const Tensor& like) {
+        const Value args[] = {Ints(like.shape()), like.dtype()};
+        return open_scope().call(find_op("zeros"), args)[0].tensor();
+      },
+      "Zeros of the type of a tensor, of which nothing else is read.");
   module.def("graph_is_parameter", &is_parameter_of_graph);
   module.def("graph_depth", [] { return scopes.size(); });
   module.def("graph_if", &graph_if);

@@ -20,7 +20,7 @@ import types
 from morel import _core
 from morel.compiler import recursion
 from morel.compiler.source import FunctionSource, Unsupported, annotated
-from morel.compiler.tensor_flow import merge, run_while, symbolic
+from morel.compiler.tensor_flow import blank_result, merge, run_while, symbolic
 
 _BINARY = {
     ast.Add: operator.add,
@@ -195,6 +195,27 @@ class _Exit:
         self.manager = manager
 
 
+class _EndOfTurn:
+    """The end of the body of a ``while`` on a tensor; jumps out of it set names that its condition reads."""
+
+    def __init__(self):
+        self.returned = []  # values; only their types count
+
+
+class _Choice:
+    """An ``if`` whose condition is known already."""
+
+    def __init__(self, condition, body, orelse=()):
+        self.condition, self.body, self.orelse = condition, body, orelse
+
+
+class _Give:
+    """A return of a value that is known already."""
+
+    def __init__(self, value):
+        self.value = value
+
+
 def _items_of(iterable):
     """What a loop runs over: the rows of a tensor, or the items of anything else."""
     if isinstance(iterable, _core.Tensor):
@@ -212,11 +233,13 @@ def _leaves(statements):
     """Whether a return, or a break or continue of an outer loop, is among the statements."""
 
     def visit(node, in_loop):
-        if isinstance(node, ast.Return):
+        if isinstance(node, (ast.Return, _Give)):
             return True
         if isinstance(node, (ast.Break, ast.Continue)):
             return not in_loop
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            return False
+        if not isinstance(node, ast.AST):
             return False
         inside = in_loop or isinstance(node, (ast.For, ast.While))
         return any(visit(child, inside) for child in ast.iter_child_nodes(node))
@@ -224,39 +247,24 @@ def _leaves(statements):
     return any(visit(statement, False) for statement in statements)
 
 
-_STOP = "<stop>"  # a name that no source can have: whether a loop on a tensor was left by break
+# Names that no source can have. Of a loop on a tensor: whether it was left, whether by a return, and what that returns.
+_STOP, _RETURNED, _RESULT = "<stop>", "<returned>", "<result>"
 
 
-def _without_jumps(statements):
-    """The body of a loop without break and continue: what follows a jump is skipped by being in the other branch."""
-    for i, statement in enumerate(statements):
-        rest = statements[i + 1 :]
-        if isinstance(statement, ast.Continue):
-            return statements[:i]
-        if isinstance(statement, ast.Break):
-            stop = ast.Assign([ast.Name(_STOP, ast.Store())], ast.Constant(True))
-            return [*statements[:i], ast.copy_location(stop, statement)]
-        if isinstance(statement, ast.Return) or any(isinstance(n, ast.Return) for n in _inside(statement)):
-            raise Unsupported(
-                "'return' within a 'while' on a tensor is not supported in a compiled function; give the value a name and put "
-                "the condition into that of the loop"
-            )
-        if isinstance(statement, ast.If) and _leaves([statement]):
-            branches = (_without_jumps([*body, *rest]) for body in (statement.body, statement.orelse))
-            return [*statements[:i], ast.copy_location(ast.If(statement.test, *branches), statement)]
-        if _leaves([statement]):
-            raise Unsupported(
-                "a jump out of a 'with' within a 'while' on a tensor is not supported in a compiled function"
-            )
-    return statements
+def _jumps_in(statements):
+    """The names that a loop on a tensor needs for the jumps in its body."""
 
+    def visit(node, in_loop):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            return set()
+        if isinstance(node, ast.Return):
+            return {_STOP, _RETURNED, _RESULT}
+        if isinstance(node, ast.Break):
+            return set() if in_loop else {_STOP}
+        inside = in_loop or isinstance(node, (ast.For, ast.While))
+        return set().union(*(visit(child, inside) for child in ast.iter_child_nodes(node)))
 
-def _inside(node):
-    """The nodes below a statement, without those of nested functions."""
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, (ast.FunctionDef, ast.Lambda)):
-            yield child
-            yield from _inside(child)
+    return set().union(*(visit(statement, False) for statement in statements))
 
 
 class Interpreter:
@@ -340,8 +348,21 @@ class Interpreter:
     def do_Pass(self, _node, rest, _frame):
         return rest
 
-    def do_Return(self, node, _rest, frame):
-        return _Return(None if node.value is None else self.evaluate(node.value, frame))
+    def do_Return(self, node, rest, frame):
+        value = None if node.value is None else self.evaluate(node.value, frame)
+        return self.do__Give(_Give(value), rest, frame)
+
+    def do__Give(self, statement, rest, frame):
+        value = statement.value
+        while rest is not None:
+            item, rest = rest
+            if isinstance(item, _Exit):
+                self.do__Exit(item, None, None)
+            if isinstance(item, _EndOfTurn):
+                item.returned.append(value)
+                frame.names.update({_STOP: True, _RETURNED: True, _RESULT: value})
+                return None
+        return _Return(value)
 
     def do_Assign(self, node, rest, frame):
         value = self.evaluate(node.value, frame)
@@ -436,23 +457,23 @@ class Interpreter:
 
     def do_If(self, node, rest, frame):
         condition = self.evaluate(node.test, frame)
-        if not symbolic(condition):
-            return _push(node.body if condition else node.orelse, rest)
-        if _leaves(node.body) or _leaves(node.orelse):
-            branches = [(body, rest) for body in (node.body, node.orelse)]
-        else:
-            branches = [(body, None) for body in (node.body, node.orelse)]
+        return self.do__Choice(_Choice(condition, node.body, node.orelse), rest, frame)
 
-        def runner(body, after):
+    def do__Choice(self, choice, rest, frame):
+        condition = choice.condition
+        if not symbolic(condition):
+            return _push(choice.body if condition else choice.orelse, rest)
+        leaves = _leaves(choice.body) or _leaves(choice.orelse)
+
+        def runner(body):
             def run():
                 inner = frame.copy()
-                result = self.run(_push(body, after), inner)
+                result = self.run(_push(body, rest if leaves else None), inner)
                 return inner.names, result
 
             return run
 
-        leaves = _leaves(node.body) or _leaves(node.orelse)
-        then, orelse = (runner(body, after) for body, after in branches)
+        then, orelse = runner(choice.body), runner(choice.orelse)
         names, result = merge(condition, then, orelse, frame.names, Undefined, _Return if leaves else None)
         if result is not None:
             return result
@@ -481,29 +502,41 @@ class Interpreter:
         return self.do_While(turn.node, rest, frame)
 
     def tensor_while(self, node, rest, frame):
-        body, outer_stop = _without_jumps(node.body), frame.names.get(_STOP)
-        assigned = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        if _STOP in assigned:
-            frame.names[_STOP] = False
+        jumps = _jumps_in(node.body)
+        stores = (n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        assigned = jumps.union(n.id for n in stores)
+        outer = {name: frame.names[name] for name in jumps if name in frame.names}  # of a loop around this one
+        frame.names.update(dict.fromkeys(jumps - {_RESULT}, False))
+        end = _EndOfTurn()
 
         def turn(names, part):
             inner = frame.copy()
             inner.names.update(names)
             if part == "condition":
                 condition = self.evaluate(node.test, inner)
-                return inner.names[_STOP].logical_not().logical_and(condition) if _STOP in assigned else condition
-            self.run(_push(body, None), inner)
+                return inner.names[_STOP].logical_not().logical_and(condition) if jumps else condition
+            self.run(_push(node.body, (end, None)), inner)
             return inner.names
 
-        frame.names.update(run_while(turn, {name: frame.names[name] for name in assigned if name in frame.names}))
+        def before():
+            known = frame.names
+            return {n: known[n] for n in assigned if n in known and not isinstance(known[n], Undefined)}
+
+        if _RESULT in jumps - outer.keys():  # one turn, which is thrown away, tells its type
+            frame.names[_RESULT] = blank_result(turn, before(), end.returned)
+        frame.names.update(run_while(turn, before()))
         for name in assigned - frame.names.keys():
             frame.names[name] = Undefined(name)
-        stopped = frame.names.pop(_STOP, False)
-        if outer_stop is not None:
-            frame.names[_STOP] = outer_stop
-        if symbolic(stopped) and node.orelse:
-            raise Unsupported("'else' of a 'while' on a tensor with a 'break' is not supported in a compiled function")
-        return _push(node.orelse, rest)
+        left = {name: frame.names.pop(name) for name in jumps}
+        frame.names.update(outer)
+        if _STOP in left:
+            rest = (_Choice(left[_STOP], (), node.orelse), rest) if node.orelse else rest
+        else:
+            rest = _push(node.orelse, rest)
+        return (_Choice(left[_RETURNED], [_Give(left[_RESULT])]), rest) if _RETURNED in left else rest
+
+    def do__EndOfTurn(self, _statement, _rest, _frame):
+        return None
 
     def _leave_loop(self, pending):
         """Drops what is pending up to the next turn of the innermost loop; (turn, rest)."""
@@ -511,12 +544,15 @@ class Interpreter:
             item, pending = pending
             if isinstance(item, _Exit):
                 self.do__Exit(item, None, None)
-            if isinstance(item, (_Next, _Again)):
+            if isinstance(item, (_Next, _Again, _EndOfTurn)):
                 return item, pending
         raise Unsupported("'break' or 'continue' outside of a loop")
 
-    def do_Break(self, _node, rest, _frame):
-        return self._leave_loop(rest)[1]
+    def do_Break(self, _node, rest, frame):
+        turn, rest = self._leave_loop(rest)
+        if isinstance(turn, _EndOfTurn):
+            frame.names[_STOP] = True
+        return rest
 
     def do_Continue(self, _node, rest, _frame):
         return self._leave_loop(rest)

@@ -3,7 +3,7 @@
 from morel import _core
 from morel.compiler.recursion import Unsettled
 from morel.compiler.source import Unsupported
-from morel.compiler.tree import flatten, unflatten
+from morel.compiler.tree import count_leaves, flatten, unflatten
 
 _NUMBERS = (bool, int, float, complex)
 
@@ -133,47 +133,81 @@ def merge(condition, then, orelse, before, undefined, returned):
     return {**constants, **dict(zip(keys, value))}, None
 
 
+class _State:
+    """What the turns of a loop change: tensors and numbers by name. Other values must stay what they are."""
+
+    def __init__(self, before):
+        self.names = list(before)
+        self.leaves, self.tree = flatten(list(before.values()))
+        self.tensors = [_as_tensor(leaf) for leaf in self.leaves if isinstance(leaf, (_core.Tensor, *_NUMBERS))]
+
+    def filled(self, tensors):
+        """The names with these tensors as their values."""
+        remaining = iter(tensors)
+        leaves = [next(remaining) if isinstance(leaf, (_core.Tensor, *_NUMBERS)) else leaf for leaf in self.leaves]
+        return dict(zip(self.names, unflatten(self.tree, leaves)))
+
+    def inside(self):
+        return self.filled([_core.graph_parameter(tensor) for tensor in self.tensors])
+
+    def after(self, names):
+        """The tensors after one turn."""
+        leaves, tree = flatten([names[name] for name in self.names])
+        if tree != self.tree:
+            raise Unsupported("the body of a 'while' on a tensor changes the structure of a value")
+        out = []
+        for name, old, new in zip(self._names_of_leaves(), self.leaves, leaves):
+            if not isinstance(old, (_core.Tensor, *_NUMBERS)) and _same(old, new):
+                continue
+            out.append(_as_tensor(new))
+            shape, before = tuple(out[-1].shape), tuple(_as_tensor(old).shape)
+            if shape != before:
+                raise TypeError(
+                    f"the body of a 'while' on a tensor changes the shape of '{name}' from {before} to {shape}"
+                )
+        return out
+
+    def _names_of_leaves(self):
+        for name, part in zip(self.names, self.tree[1]):
+            for _ in range(count_leaves(part)):
+                yield name
+
+
+def blank_result(turn, before, returned):
+    """A value of the type that a loop on a tensor returns: zeros. ``returned`` collects what one turn would return."""
+    _core.graph_begin("body")
+    try:
+        turn(_State(before).inside(), "body")
+    except Unsettled:
+        pass
+    finally:
+        _core.graph_abort()
+    leaves, tree = flatten(returned[0] if returned else None)
+    return unflatten(tree, [_core.graph_zeros(leaf) if isinstance(leaf, _core.Tensor) else leaf for leaf in leaves])
+
+
 def run_while(turn, before):
     """A ``while`` whose condition is a tensor. ``before``: the names that the body assigns, with their values at the start.
 
     ``turn(names, "condition")`` gives the condition, ``turn(names, "body")`` the names after one turn.
     """
-    leaves, tree = flatten([before[name] for name in before])
-    state = [_as_tensor(leaf) for leaf in leaves]
+    state = _State(before)
     for _ in range(4):  # until the dtypes of the state settle
         graphs, results = [], None
         for part in ("condition", "body"):
             _core.graph_begin(part)
             try:
-                inner = [_core.graph_parameter(tensor) for tensor in state]
-                names = dict(zip(before, unflatten(tree, inner)))
-                if part == "condition":
-                    results = [_as_tensor(turn(names, part))]
-                else:
-                    after = turn(names, part)
-                    new, new_tree = flatten([after[name] for name in before])
-                    if new_tree != tree:
-                        raise Unsupported("the body of a 'while' on a tensor changes the structure of a value")
-                    results = [_as_tensor(leaf) for leaf in new]
-                    for name, old, value in zip(_names_of(before), state, results):
-                        if tuple(old.shape) != tuple(value.shape):
-                            raise TypeError(
-                                f"the body of a 'while' on a tensor changes the shape of '{name}' from {tuple(old.shape)} to "
-                                f"{tuple(value.shape)}"
-                            )
+                names = turn(state.inside(), part)
+                results = [_as_tensor(names)] if part == "condition" else state.after(names)
                 wanted = [value.dtype for value in results]
                 graphs.append(_core.graph_end(results))
+            except Unsettled:
+                _core.graph_abort()
+                return state.filled(state.tensors)
             except BaseException:
                 _core.graph_abort()
                 raise
-        if all(old.dtype == dtype for old, dtype in zip(state, wanted)):
-            outs = _core.graph_while(graphs[0], graphs[1], state)
-            return dict(zip(before, unflatten(tree, outs)))
-        state = [old.astype(dtype) for old, dtype in zip(state, wanted)]
+        if all(old.dtype == dtype for old, dtype in zip(state.tensors, wanted)):
+            return state.filled(_core.graph_while(graphs[0], graphs[1], state.tensors))
+        state.tensors = [old.astype(dtype) for old, dtype in zip(state.tensors, wanted)]
     raise TypeError("the dtypes of the values that a 'while' on a tensor changes do not settle")
-
-
-def _names_of(before):
-    for name, value in before.items():
-        for _ in flatten([value])[0]:
-            yield name

@@ -32,3 +32,8 @@ def unflatten(structure, leaves):
         return part[0](*items) if hasattr(part[0], "_fields") else part[0](items)
 
     return build(structure)
+
+
+def count_leaves(structure):
+    """How many leaves a structure has."""
+    return 1 if structure is None else sum(count_leaves(part) for part in structure[-1])
