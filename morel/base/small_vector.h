@@ -150,8 +150,7 @@ class SmallVector {
   alignas(T) std::byte storage_[N * sizeof(T)];
 };
 
-using Shape = SmallVector<int64_t, 6>;
-using Strides = SmallVector<int64_t, 6>;
-using Ints = SmallVector<int64_t, 6>;
+// Positions, sizes or strides of an array.
+using Numbers = SmallVector<int64_t, 6>;
 
 }  // namespace morel

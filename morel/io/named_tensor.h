@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "morel/base/file.h"
-#include "morel/base/small_vector.h"
+#include "morel/tensor/dim.h"
 #include "morel/tensor/dtype.h"
 
 namespace morel {

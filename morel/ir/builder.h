@@ -62,7 +62,7 @@ class Sym {
   DType dtype() const { return dtype_of_value(value_); }
   const Shape& shape() const { return shape_of(value_); }
   int64_t rank() const { return static_cast<int64_t>(shape().size()); }
-  int64_t dim(int64_t axis) const { return shape()[static_cast<size_t>(axis < 0 ? axis + rank() : axis)]; }
+  Dim dim(int64_t axis) const { return shape()[static_cast<size_t>(axis < 0 ? axis + rank() : axis)]; }
   Sym item(size_t idx) const { return Sym(*builder_, value_.list()[idx]); }
 
  private:
@@ -100,7 +100,9 @@ class Builder {
 #define MOREL_SYM_OPERATOR(symbol, name)                                                                               \
   inline Sym operator symbol(const Sym& x, const Sym& y) { return x.builder()(name, x, y); }                           \
   inline Sym operator symbol(const Sym& x, double y) { return x.builder()(name, x, y); }                               \
-  inline Sym operator symbol(double x, const Sym& y) { return y.builder()(name, x, y); }
+  inline Sym operator symbol(double x, const Sym& y) { return y.builder()(name, x, y); }                               \
+  inline Sym operator symbol(const Sym& x, Dim y) { return x.builder()(name, x, y); }                                  \
+  inline Sym operator symbol(Dim x, const Sym& y) { return y.builder()(name, x, y); }
 MOREL_SYM_OPERATOR(+, "add")
 MOREL_SYM_OPERATOR(-, "sub")
 MOREL_SYM_OPERATOR(*, "mul")

@@ -29,8 +29,8 @@ int64_t count_elements(std::span<const int64_t> shape) {
   return count;
 }
 
-Strides dense_strides(std::span<const int64_t> shape) {
-  Strides strides(shape.size());
+Numbers dense_strides(std::span<const int64_t> shape) {
+  Numbers strides(shape.size());
   int64_t stride = 1;
   for (size_t axis = shape.size(); axis-- > 0;) {
     strides[axis] = stride;
@@ -193,7 +193,7 @@ void for_each_row(const Plan& plan, int64_t row_axes, int64_t grain_rows, Row&& 
   int64_t rows = 1;
   for (int64_t axis = 0; axis < row_axes; ++axis) rows *= plan.axes[axis].size;
   parallel_for(rows, grain_rows, [&](int64_t begin, int64_t end) {
-    Ints position(row_axes, 0);
+    Numbers position(row_axes, 0);
     int64_t rest = begin, target_offset = 0, source_offset = 0;
     for (int64_t axis = row_axes; axis-- > 0;) {
       position[axis] = rest % plan.axes[axis].size;
@@ -310,7 +310,7 @@ void copy(const View& target, const ConstView& source) {
 }
 
 void fill(const View& target, const void* value) {
-  const Strides zeros(target.shape.size(), 0);
+  const Numbers zeros(target.shape.size(), 0);
   copy(target, {value, target.dtype, target.shape, {zeros.data(), zeros.size()}});
 }
 
@@ -321,7 +321,7 @@ void fill_zero(const View& target) {
 
 void flip(const View& target, const ConstView& source, std::span<const int64_t> axes) {
   if (count_elements(target.shape) == 0) return;
-  Strides strides(source.strides);
+  Numbers strides(source.strides);
   const char* data = static_cast<const char*>(source.data);
   for (const int64_t axis : axes) {
     data += (source.shape[axis] - 1) * strides[axis] * size_of(source.dtype);
@@ -333,18 +333,18 @@ void flip(const View& target, const ConstView& source, std::span<const int64_t> 
 void roll(const View& target, const ConstView& source, std::span<const int64_t> shifts, std::span<const int64_t> axes) {
   if (count_elements(target.shape) == 0) return;
   const size_t rank = target.shape.size();
-  Ints shift(rank, 0);
+  Numbers shift(rank, 0);
   for (size_t idx = 0; idx < axes.size(); ++idx) {
     const int64_t size = target.shape[axes[idx]];
     shift[axes[idx]] = ((shift[axes[idx]] + shifts[idx]) % size + size) % size;
   }
   // Every rolled axis cuts the array in two boxes.
-  Ints rolled;
+  Numbers rolled;
   for (size_t axis = 0; axis < rank; ++axis) {
     if (shift[axis] != 0) rolled.push_back(static_cast<int64_t>(axis));
   }
   for (uint64_t box = 0; box < uint64_t{1} << rolled.size(); ++box) {
-    Shape shape(target.shape);
+    Numbers shape(target.shape);
     int64_t target_offset = 0, source_offset = 0;
     for (size_t bit = 0; bit < rolled.size(); ++bit) {
       const int64_t axis = rolled[bit], size = target.shape[axis];

@@ -27,8 +27,8 @@ struct View {
 };
 
 int64_t count_elements(std::span<const int64_t> shape);
-// Strides of a dense row-major array.
-Strides dense_strides(std::span<const int64_t> shape);
+// Numbers of a dense row-major array.
+Numbers dense_strides(std::span<const int64_t> shape);
 
 // target = source, converted to the target's dtype; equal shapes; the arrays must not overlap unless they are the same
 // elements. Float to integer truncates; a value outside the integer's range gives an unspecified one. To bool: not

@@ -38,8 +38,8 @@ decltype(auto) visit_index_type(DType dtype, F&& fn) {
 }
 
 // ---- index values -------------------------------------------------------------------------------
-Ints position_of(int64_t flat, std::span<const int64_t> shape) {
-  Ints position(shape.size(), 0);
+Numbers position_of(int64_t flat, std::span<const int64_t> shape) {
+  Numbers position(shape.size(), 0);
   for (size_t axis = shape.size(); axis-- > 0;) {
     position[axis] = flat % shape[axis];
     flat /= shape[axis];
@@ -328,7 +328,7 @@ class ElementWalk {
     const int64_t width = shape_[last_], piece_size = (width + pieces_ - 1) / pieces_;
     const int64_t grain = std::max<int64_t>(1, task_elements / std::max<int64_t>(1, depth_ * piece_size));
     parallel_for(groups_ * pieces_, grain, [&](int64_t begin, int64_t end) {
-      Ints position(rank_, 0);
+      Numbers position(rank_, 0);
       for (int64_t task = begin; task < end; ++task) {
         int64_t rest = task / pieces_;
         for (int64_t idx = last_; idx-- > 0;) {
@@ -352,12 +352,12 @@ class ElementWalk {
   int64_t axis_, rank_, last_, depth_, groups_, pieces_;
 };
 
-int64_t offset_at(const Ints& position, std::span<const int64_t> strides) {
+int64_t offset_at(const Numbers& position, std::span<const int64_t> strides) {
   int64_t offset = 0;
   for (size_t axis = 0; axis < position.size(); ++axis) offset += position[axis] * strides[axis];
   return offset;
 }
-int64_t offset_without(const Ints& position, std::span<const int64_t> strides, int64_t axis) {
+int64_t offset_without(const Numbers& position, std::span<const int64_t> strides, int64_t axis) {
   return offset_at(position, strides) - position[axis] * strides[axis];
 }
 
@@ -376,10 +376,10 @@ void gather_elements(const IndexRule& rule, const View& out, const ConstView& in
   if (places.empty()) return;
   const int64_t last = static_cast<int64_t>(index.shape.size()) - 1;
   const int64_t axis_stride = input.strides[axis], input_step = axis == last ? 0 : input.strides[last];
-  const Strides place_strides = dense_strides(index.shape);
+  const Numbers place_strides = dense_strides(index.shape);
   visit_item_size(size_of(out.dtype), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    ElementWalk(index.shape, axis, false).run([&](const Ints& position, int64_t count) {
+    ElementWalk(index.shape, axis, false).run([&](const Numbers& position, int64_t count) {
       const int64_t* place = places.data() + offset_at(position, {place_strides.data(), place_strides.size()});
       const T* from = static_cast<const T*>(input.data) + offset_without(position, input.strides, axis);
       T* to = static_cast<T*>(out.data) + offset_at(position, out.strides);
@@ -397,7 +397,7 @@ void scatter_elements(const IndexRule& rule, const View& target, const ConstView
   if (places.empty()) return;
   if (is_half(target.dtype) && (op == ScatterOp::Add || op == ScatterOp::Sub)) {  // sums in float32, as scatter_rows
     std::vector<float> sums(count_elements(target.shape)), values(count_elements(index.shape));
-    const Strides sum_strides = dense_strides(target.shape), value_strides = dense_strides(index.shape);
+    const Numbers sum_strides = dense_strides(target.shape), value_strides = dense_strides(index.shape);
     const View wide{sums.data(), DType::Float32, target.shape, {sum_strides.data(), sum_strides.size()}};
     const View wide_source{values.data(), DType::Float32, index.shape, {value_strides.data(), value_strides.size()}};
     copy(wide, target);
@@ -407,10 +407,10 @@ void scatter_elements(const IndexRule& rule, const View& target, const ConstView
   }
   const int64_t last = static_cast<int64_t>(index.shape.size()) - 1;
   const int64_t axis_stride = target.strides[axis], target_step = axis == last ? 0 : target.strides[last];
-  const Strides place_strides = dense_strides(index.shape);
+  const Numbers place_strides = dense_strides(index.shape);
   visit_dtype(target.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    ElementWalk(index.shape, axis, true).run([&](const Ints& position, int64_t count) {
+    ElementWalk(index.shape, axis, true).run([&](const Numbers& position, int64_t count) {
       const int64_t* place = places.data() + offset_at(position, {place_strides.data(), place_strides.size()});
       const T* from = static_cast<const T*>(source.data) + offset_at(position, source.strides);
       T* to = static_cast<T*>(target.data) + offset_without(position, target.strides, axis);

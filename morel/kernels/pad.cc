@@ -167,7 +167,7 @@ class PadBackward {
   void run_rows(int64_t begin, int64_t end) const {
     const size_t inner = inverses_.size() - 1;
     const int64_t columns = source_grad_.shape[inner];
-    Ints position(inner + 1, 0);
+    Numbers position(inner + 1, 0);
     for (int64_t row = begin; row < end; ++row) {
       int64_t rest = row;
       for (size_t axis = inner; axis-- > 0;) {
@@ -184,7 +184,7 @@ class PadBackward {
 
  private:
   using Value = decltype(load_value(std::declval<T>()));
-  Value sum_copies(const Ints& position, size_t axis, int64_t offset) const {
+  Value sum_copies(const Numbers& position, size_t axis, int64_t offset) const {
     if (axis == inverses_.size()) return load_value(static_cast<const T*>(grad_.data)[offset]);
     const Inverse& inverse = inverses_[axis];
     Value sum{};

@@ -94,7 +94,7 @@ void nonzero(int64_t* out, const ConstView& input) {
     walk.run([&](int64_t task, int64_t row) {
       const T* values = static_cast<const T*>(input.data) + walk.offset(row, input.strides);
       const int64_t step = walk.step(input.strides);
-      Ints position(rank, 0);
+      Numbers position(rank, 0);
       for (size_t axis = rank - (rank > 0); axis-- > 0;) {
         position[axis] = row % walk.shape[axis];
         row /= walk.shape[axis];

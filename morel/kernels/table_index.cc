@@ -25,9 +25,9 @@ size_t axis_of(int64_t axis, const Shape& shape) {
 }
 
 std::vector<int64_t> positions_on_axis(const Tensor& indices, size_t axis, int64_t size) {
-  const IndexArray array{indices.data(), indices.dtype(), {indices.strides().data(), indices.strides().size()}};
+  const IndexArray array{indices.data(), indices.dtype(), numbers_of(indices.strides())};
   const IndexRule rule{"Gather", true, static_cast<int64_t>(axis)};
-  return kernels::resolve_indices(rule, {indices.shape().data(), indices.shape().size()}, {&array, 1}, {&size, 1});
+  return kernels::resolve_indices(rule, numbers_of(indices.shape()), {&array, 1}, {&size, 1});
 }
 
 RowsShape rows_around(const Shape& shape, size_t axis, DType dtype) {
@@ -50,7 +50,7 @@ Shape broadcast_of(const std::vector<Tensor>& indices) {
     const Shape& shape = index.shape();
     while (out.size() < shape.size()) out.insert(out.begin(), 1);
     for (size_t i = 0; i < shape.size(); ++i) {
-      int64_t& dim = out[out.size() - shape.size() + i];
+      Dim& dim = out[out.size() - shape.size() + i];
       if (shape[i] != 1) dim = shape[i];
     }
   }
@@ -78,11 +78,11 @@ Advanced resolve(const Shape& shape, const Value::List& given) {
     strides[k].assign(out.broadcast.size(), 0);
     for (size_t i = 0; i < own.size(); ++i)
       if (own[i] != 1) strides[k][out.broadcast.size() - own.size() + i] = indices[k].strides()[i];
-    arrays.push_back({indices[k].data(), indices[k].dtype(), {strides[k].data(), strides[k].size()}});
+    arrays.push_back({indices[k].data(), indices[k].dtype(), numbers_of(strides[k])});
   }
   const IndexRule rule{"Index", true, out.indexed.empty() ? 0 : static_cast<int64_t>(out.indexed[0])};
-  out.positions = kernels::resolve_indices(rule, {out.broadcast.data(), out.broadcast.size()}, arrays,
-                                           {sizes.data(), sizes.size()});
+  out.positions = kernels::resolve_indices(rule, numbers_of(out.broadcast), arrays,
+                                           numbers_of(sizes));
   for (size_t k = 1; k < out.indexed.size(); ++k) out.adjacent &= out.indexed[k] == out.indexed[k - 1] + 1;
   out.at = out.adjacent && !out.indexed.empty() ? out.indexed[0] : 0;
   return out;

@@ -33,7 +33,7 @@ void matrix_product(const KernelCall& call) {
   set(out, problem.c_row, problem.c_col);
   const auto stride_at = [&](const Tensor& tensor, size_t axis) -> int64_t {
     const size_t shift = rank - tensor.shape().size();
-    return axis < shift || tensor.shape()[axis - shift] == 1 ? 0 : tensor.strides()[axis - shift];
+    return axis < shift || tensor.shape()[axis - shift] == 1 ? Dim(0) : tensor.strides()[axis - shift];
   };
   for (size_t axis = 0; axis + 2 < rank; ++axis)
     problem.batch.push_back({out.shape()[axis], stride_at(a, axis), stride_at(b, axis), stride_at(out, axis)});
@@ -48,7 +48,7 @@ void dense(const KernelCall& call) {
   problem.dtype = out.dtype();
   problem.n = weight.dim(0);
   problem.k = weight.dim(1);
-  problem.m = problem.n ? out.size() / problem.n : 0;
+  problem.m = problem.n ? out.size() / problem.n : Dim(0);
   problem.a = x.data();
   problem.a_row = problem.k;
   problem.b = weight.data();

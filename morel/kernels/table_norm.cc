@@ -86,7 +86,8 @@ void group_norm_grad(const KernelCall& call) {
 
 void running_update(const KernelCall& call) {
   const Tensor running = call.tensor(0);
-  const double momentum = call.number(2), scale = call.number(3);
+  const double momentum = call.number(2), count = call.number(3);
+  const double scale = count > 1 ? count / (count - 1) : 1.0;
   MOREL_CHECK(running.size() == call.tensor(1).size(), Value, "For 'BatchNorm', running statistics ",
               to_string(call.args[0]), " do not fit those of the batch, ", to_string(call.args[1]));
   const Tensor batch = call.contiguous(1, DType::Float64), old = kernels::converted(running, DType::Float64);

@@ -16,14 +16,12 @@ using kernels::ConstView;
 using kernels::View;
 using kernels::view_of;
 
-std::span<const int64_t> span_of(const Ints& ints) { return {ints.data(), ints.size()}; }
-
 // Non-negative axes of an int or int[] argument.
 Ints axes_of(const Value& value, int64_t rank) {
   Ints out;
-  if (value.tag() == Value::Tag::Int) out.push_back(value.integer());
+  if (value.is_integer()) out.push_back(value.integer());
   else out = value.ints();
-  for (int64_t& axis : out)
+  for (Dim& axis : out)
     if (axis < 0) axis += rank;
   return out;
 }
@@ -53,11 +51,11 @@ void concat(const KernelCall& call) {
 
 void flip(const KernelCall& call) {
   const Tensor input = call.tensor(0);
-  kernels::flip(view_of(call.outs[0]), view_of(input), span_of(axes_of(call.args[1], input.rank())));
+  kernels::flip(view_of(call.outs[0]), view_of(input), numbers_of(axes_of(call.args[1], input.rank())));
 }
 
 void roll_axes(const KernelCall& call) {
-  kernels::roll(view_of(call.outs[0]), view_of(call.tensor(0)), span_of(call.ints(1)), span_of(call.ints(2)));
+  kernels::roll(view_of(call.outs[0]), view_of(call.tensor(0)), numbers_of(call.ints(1)), numbers_of(call.ints(2)));
 }
 
 template <kernels::Triangle part>
@@ -76,12 +74,12 @@ kernels::PadMode pad_mode(const std::string& name) {
 void pad_axes(const KernelCall& call) {
   std::array<char, 16> value;
   store_scalar(call.args[4], call.outs[0].dtype(), value.data());
-  kernels::pad(view_of(call.outs[0]), view_of(call.tensor(0)), span_of(call.ints(1)), pad_mode(call.str(3)),
+  kernels::pad(view_of(call.outs[0]), view_of(call.tensor(0)), numbers_of(call.ints(1)), pad_mode(call.str(3)),
                value.data());
 }
 
 void pad_axes_grad(const KernelCall& call) {
-  kernels::pad_backward(view_of(call.outs[0]), view_of(call.tensor(0)), span_of(call.ints(2)), pad_mode(call.str(4)));
+  kernels::pad_backward(view_of(call.outs[0]), view_of(call.tensor(0)), numbers_of(call.ints(2)), pad_mode(call.str(4)));
 }
 
 // ---- strided places ----

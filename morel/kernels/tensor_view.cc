@@ -26,7 +26,7 @@ void copy_tensor(const Tensor& target, const Tensor& given) {
   }
   MOREL_CHECK(fits, Value, "a tensor ", describe(source.dtype(), from), " cannot be copied into one of shape ",
               to_string(to));
-  copy(view_of(target), {source.data(), source.dtype(), {to.data(), to.size()}, {strides.data(), strides.size()}});
+  copy(view_of(target), {source.data(), source.dtype(), numbers_of(to), numbers_of(strides)});
 }
 
 }  // namespace morel::kernels

@@ -8,10 +8,7 @@
 namespace morel::kernels {
 
 inline View view_of(const Tensor& tensor) {
-  return {tensor.data(),
-          tensor.dtype(),
-          {tensor.shape().data(), tensor.shape().size()},
-          {tensor.strides().data(), tensor.strides().size()}};
+  return {tensor.data(), tensor.dtype(), numbers_of(tensor.shape()), numbers_of(tensor.strides())};
 }
 
 // A dense copy of the tensor, converted to `dtype`.

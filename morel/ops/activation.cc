@@ -188,7 +188,7 @@ void register_piecewise(Family& add) {
        .doc = "input where input > 0, else weight * input; weight has one element or one for each channel (axis 1).",
        .compose = [](const Call& c) -> Syms {
          const Shape& shape = c.shape(0);
-         const int64_t count = num_elements(c.shape(1)), channels = shape.size() > 1 ? shape[1] : 1;
+         const Dim count = num_elements(c.shape(1)), channels = shape.size() > 1 ? shape[1] : Dim(1);
          MOREL_CHECK(count == 1 || count == channels, Value,
                      "For 'Prelu', 'weight' must have 1 element or one for each of the ", channels,
                      " channels, but got ", to_string(c.value(1)));
@@ -487,7 +487,8 @@ void register_smooth(Family& add) {
        .doc = "First half of x along axis times the sigmoid of the second half.",
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
-         const int64_t axis = c.axis("axis", c.rank(0)), n = c.rank(0) ? c.shape(0)[static_cast<size_t>(axis)] : 1;
+         const int64_t axis = c.axis("axis", c.rank(0));
+         const Dim n = c.rank(0) ? c.shape(0)[static_cast<size_t>(axis)] : Dim(1);
          MOREL_CHECK(n % 2 == 0, Value, "For 'Glu', axis ", axis, " of ", to_string(c.value(0)),
                      " must have an even length, but got ", n);
          const Sym halves = b("split", c[0], n / 2, axis);

@@ -89,7 +89,7 @@ void register_reordering(Family& add) {
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms {
          Ints back = g.ints("shifts");
-         for (int64_t& shift : back) shift = -shift;
+         for (Dim& shift : back) shift = -shift;
          return {g.builder()("roll_axes", g.dout(), back, g[2])};
        },
        .flags = kHidden});
@@ -101,7 +101,7 @@ void register_reordering(Family& add) {
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
          const auto ints = [&](const char* name) {
-           return c.value(name).tag() == Value::Tag::Int ? Ints{c.integer(name)} : c.ints(name);
+           return c.value(name).is_integer() ? Ints{c.dim(name)} : c.ints(name);
          };
          const Ints shifts = ints("shifts");
          if (!c.has("dims")) {
@@ -112,7 +112,7 @@ void register_reordering(Family& add) {
          MOREL_CHECK(dims.size() == shifts.size(), Value,
                      "For 'Roll', 'shifts' and 'dims' must have as many entries, but got ", shifts.size(), " and ",
                      dims.size());
-         for (int64_t& axis : dims) axis = normalize_axis(c.op(), "dims", axis, c.rank(0));
+         for (Dim& axis : dims) axis = normalize_axis(c.op(), "dims", axis, c.rank(0));
          return {b("roll_axes", c[0], shifts, dims)};
        }});
   for (const bool lower : {true, false}) {

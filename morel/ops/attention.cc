@@ -23,14 +23,14 @@ void check_attention(const ArgView& c) {
 }
 
 // Keys and values once for every query head.
-Sym expand_heads(const Sym& x, int64_t heads) {
-  const int64_t groups = x.dim(1);
+Sym expand_heads(const Sym& x, Dim heads) {
+  const Dim groups = x.dim(1);
   if (groups == heads) return x;
   Builder& b = x.builder();
   const Ints wide{x.dim(0), groups, heads / groups, x.dim(2), x.dim(3)};
   return b("reshape", b("broadcast_to", b("expand_dims", x, 2), wide), Ints{x.dim(0), heads, x.dim(2), x.dim(3)});
 }
-Sym sum_heads(const Sym& x, int64_t groups) {
+Sym sum_heads(const Sym& x, Dim groups) {
   if (x.dim(1) == groups) return x;
   Builder& b = x.builder();
   return b("sum", b("reshape", x, Ints{x.dim(0), groups, x.dim(1) / groups, x.dim(2), x.dim(3)}), Ints{2});
@@ -56,7 +56,7 @@ Sym probabilities(const Call& c, const Sym& key) {
 
 Syms attention_grad_compose(const Call& c) {
   Builder& b = c.builder();
-  const int64_t heads = c.shape(0)[1], groups = c.shape(1)[1];
+  const Dim heads = c.shape(0)[1], groups = c.shape(1)[1];
   const Sym key = expand_heads(c["key"], heads), value = expand_heads(c["value"], heads), dout = c["dout"];
   const Sym p = probabilities(c, key);
   const Sym dp = b("matrix_product", dout, swap_last(value));
@@ -117,7 +117,7 @@ void register_attention(Registry& registry) {
          const auto as_four = [&](const Sym& x) {
            if (x.rank() == 4) return x;
            const bool heads = x.rank() > 2;
-           return b("reshape", x, Ints{-1, heads ? x.dim(-3) : 1, x.dim(-2), x.dim(-1)});
+           return b("reshape", x, Ints{-1, heads ? x.dim(-3) : Dim(1), x.dim(-2), x.dim(-1)});
          };
          const int64_t rank = q.rank();
          q = as_four(q), k = as_four(k), v = as_four(v);

@@ -5,11 +5,10 @@ namespace morel {
 namespace {
 
 // One spatial size of the output.
-int64_t window_count(int64_t size, int64_t kernel, int64_t stride, int64_t before, int64_t after, int64_t dilation,
-                     bool ceil_mode) {
-  const int64_t span = size + before + after - dilation * (kernel - 1) - 1;
+Dim window_count(Dim size, Dim kernel, Dim stride, Dim before, Dim after, Dim dilation, bool ceil_mode) {
+  const Dim span = size + before + after - dilation * (kernel - 1) - 1;
   if (span < 0) return 0;
-  int64_t count = (ceil_mode ? span + stride - 1 : span) / stride + 1;
+  Dim count = (ceil_mode ? span + stride - 1 : span) / stride + 1;
   // The last window must start inside of the input or the padding before it.
   if (ceil_mode && (count - 1) * stride >= size + before) --count;
   return count;
@@ -107,9 +106,9 @@ Ints resolve_padding(const Call& c, const Ints& sizes, const Ints& kernel, const
   Ints out;
   if (mode == "same") {
     for (size_t i = 0; i < axes; ++i) {
-      const int64_t count = (sizes[i] + stride[i] - 1) / stride[i];
-      const int64_t total =
-          std::max<int64_t>(0, (count - 1) * stride[i] + dilation[i] * (kernel[i] - 1) + 1 - sizes[i]);
+      const Dim count = (sizes[i] + stride[i] - 1) / stride[i];
+      const Dim total =
+          std::max<Dim>(0, (count - 1) * stride[i] + dilation[i] * (kernel[i] - 1) + 1 - sizes[i]);
       out.push_back(total / 2);
       out.push_back(total - total / 2);
     }

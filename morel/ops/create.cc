@@ -8,8 +8,8 @@ namespace {
 
 Shape size_of(const ArgView& call, std::string_view name) {
   const Value& size = call.value(name);
-  const Ints dims = size.tag() == Value::Tag::Int ? Ints{size.integer()} : size.ints();
-  for (const int64_t dim : dims)
+  const Ints dims = size.is_integer() ? Ints{size.dim()} : size.ints();
+  for (const Dim dim : dims)
     MOREL_CHECK(dim >= 0, Value, "For '", display_name(call.op()), "', '", name, "' must not contain ", dim);
   return Shape(dims.begin(), dims.end());
 }
@@ -18,7 +18,8 @@ Shape size_of(const ArgView& call, std::string_view name) {
 DType dtype_of_number(const Value& value) {
   switch (value.tag()) {
     case Value::Tag::Bool: return DType::Bool;
-    case Value::Tag::Int: return DType::Int64;
+    case Value::Tag::Int:
+    case Value::Tag::Size: return DType::Int64;
     case Value::Tag::Complex: return DType::Complex64;
     default: return DType::Float32;
   }
@@ -87,25 +88,28 @@ void register_constants(Family& add) {
 
 // ---- ranges ----
 
+Dim arange_count(Dim start, Dim end, Dim step) {
+  return step > 0 ? (end - start + step - 1) / step : (start - end - step - 1) / -step;
+}
+int64_t arange_count(double start, double end, double step) {
+  MOREL_CHECK(std::isfinite(end - start) && std::isfinite(step), Value,
+              "For 'Arange', the arguments must be finite, but got ", start, ", ", end, " and ", step);
+  return static_cast<int64_t>(std::ceil((end - start) / step));
+}
+
 Types infer_arange(const ArgView& call) {
   const Value &start = call.value(0), &end = call.value(1), &step = call.value(2);
-  const bool whole =
-      start.tag() != Value::Tag::Float && end.tag() != Value::Tag::Float && step.tag() != Value::Tag::Float;
-  MOREL_CHECK(step.number() != 0, Value, "For 'Arange', 'step' must not be 0");
-  const double span = end.number() - start.number();
-  MOREL_CHECK(std::isfinite(span) && std::isfinite(step.number()), Value,
-              "For 'Arange', the arguments must be finite, but got ", to_string(start), ", ", to_string(end), " and ",
-              to_string(step));
-  MOREL_CHECK(span == 0 || (span > 0) == (step.number() > 0), Value, "For 'Arange', a 'step' of ", to_string(step),
-              " does not lead from ", to_string(start), " to ", to_string(end));
-  int64_t count;
-  if (whole) {
-    const int64_t distance = end.integer() - start.integer(), by = step.integer();
-    count = (distance + by + (by > 0 ? -1 : 1)) / by;
-  } else {
-    count = static_cast<int64_t>(std::ceil(span / step.number()));
-  }
-  return {Type{call.dtype_or("dtype", whole ? DType::Int64 : DType::Float32), Shape{count}}};
+  const auto count = [&](auto from, auto to, auto by) -> Dim {
+    MOREL_CHECK(by != 0, Value, "For 'Arange', 'step' must not be 0");
+    MOREL_CHECK(from == to || (from < to) == (by > 0), Value, "For 'Arange', a 'step' of ", to_string(step),
+                " does not lead from ", to_string(start), " to ", to_string(end));
+    return arange_count(from, to, by);
+  };
+  const auto is_float = [](const Value& value) { return value.tag() == Value::Tag::Float; };
+  const bool whole = !is_float(start) && !is_float(end) && !is_float(step);
+  const Dim size =
+      whole ? count(start.dim(), end.dim(), step.dim()) : count(start.number(), end.number(), step.number());
+  return {Type{call.dtype_or("dtype", whole ? DType::Int64 : DType::Float32), Shape{size}}};
 }
 
 void register_ranges(Family& add) {
@@ -150,7 +154,7 @@ void register_ranges(Family& add) {
        .args = "n: int, m: int? = None, dtype: dtype? = None",
        .doc = "A matrix of n rows and m columns (n without m) with ones on the main diagonal.",
        .infer = [](const ArgView& call) -> Types {
-         const int64_t rows = call.integer("n"), columns = call.integer_or("m", rows);
+         const Dim rows = call.dim("n"), columns = call.has("m") ? call.dim("m") : rows;
          MOREL_CHECK(rows >= 0 && columns >= 0, Value, "For 'Eye', 'n' and 'm' must not be negative, but got ", rows,
                      " and ", columns);
          return {Type{call.dtype_or("dtype", DType::Float32), Shape{rows, columns}}};
@@ -166,7 +170,8 @@ Syms one_hot(const Call& c) {
   Builder& b = c.builder();
   const DType indices = c.tensor_dtype(0);
   MOREL_CHECK(is_integral(indices), Type, "For 'OneHot', 'indices' must be integers, but got ", info(indices).name);
-  const int64_t depth = c.integer("depth"), rank = c.rank(0) + 1;
+  const Dim depth = c.dim("depth");
+  const int64_t rank = c.rank(0) + 1;
   MOREL_CHECK(depth >= 0, Value, "For 'OneHot', 'depth' must not be negative, but got ", depth);
   const int64_t axis = c.axis("axis", rank);
   Ints classes_shape(static_cast<size_t>(rank), 1);
@@ -183,7 +188,7 @@ Syms diag_embed(const Call& c) {
   const int64_t rank = static_cast<int64_t>(shape.size()) + 1, offset = c.integer("offset");
   const int64_t row = c.axis("dim1", rank), column = c.axis("dim2", rank);
   MOREL_CHECK(row != column, Value, "For 'DiagEmbed', 'dim1' and 'dim2' must differ, but got ", row, " twice");
-  const int64_t side = shape[shape.size() - 1] + std::abs(offset);
+  const Dim side = shape[shape.size() - 1] + std::abs(offset);
   Shape out;
   size_t next = 0;
   for (int64_t i = 0; i < rank; ++i) out.push_back(i == row || i == column ? side : shape[next++]);
@@ -191,7 +196,7 @@ Syms diag_embed(const Call& c) {
   Ints picked;
   for (int64_t i = 0; i < rank; ++i)
     if (i != row && i != column) picked.push_back(strides[static_cast<size_t>(i)]);
-  const int64_t down = strides[static_cast<size_t>(row)], right = strides[static_cast<size_t>(column)];
+  const Dim down = strides[static_cast<size_t>(row)], right = strides[static_cast<size_t>(column)];
   picked.push_back(down + right);
   return {b("as_strided_grad", c[0], Ints(out), Ints(shape), picked, offset >= 0 ? offset * right : -offset * down)};
 }

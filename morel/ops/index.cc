@@ -156,7 +156,7 @@ void register_gather(Family& add) {
          const Sym out = b("take_axis", c[1], c[0], 0);
          if (!c.has("padding_idx")) return {out};
          int64_t padding = c.integer("padding_idx");
-         const int64_t rows = c.shape(1)[0];
+         const Dim rows = c.shape(1)[0];
          MOREL_CHECK(padding >= -rows && padding < rows, Value, "For 'Embedding', 'padding_idx' must be in [", -rows,
                      ", ", rows, "), but got ", padding);
          if (padding < 0) padding += rows;

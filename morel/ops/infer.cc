@@ -12,7 +12,8 @@ DType dtype_of_value(const Value& value) {
     case Value::Tag::Tensor: return value.tensor_impl()->dtype;
     case Value::Tag::Node: return static_cast<const TypedNode*>(value.node())->type(value.output()).dtype;
     case Value::Tag::Bool: return DType::Bool;
-    case Value::Tag::Int: return DType::Int64;
+    case Value::Tag::Int:
+    case Value::Tag::Size: return DType::Int64;
     case Value::Tag::Complex: return DType::Complex64;
     default: MOREL_ASSERT(value.tag() == Value::Tag::Float); return DType::Float32;
   }
@@ -51,7 +52,7 @@ Shape broadcast_shapes(const OpDef& op, const Shape& a, const Shape& b) {
   Shape out = longer;
   const size_t shift = longer.size() - shorter.size();
   for (size_t i = 0; i < shorter.size(); ++i) {
-    const int64_t x = longer[i + shift], y = shorter[i];
+    const Dim x = longer[i + shift], y = shorter[i];
     if (x == y || y == 1) continue;
     MOREL_CHECK(x == 1, Value, "For '", display_name(op), "', the shapes ", to_string(a), " and ", to_string(b),
                 " cannot be broadcast: axis ", i + shift, " has ", x, " and ", y);
@@ -76,7 +77,7 @@ Ints normalize_axes(const OpDef& op, std::string_view argument, const Value& axe
     seen[axis] = true;
     if (rank > 0) out.push_back(axis);
   };
-  if (axes.tag() == Value::Tag::Int) {
+  if (axes.is_integer()) {
     add(axes.integer());
   } else if (!axes.is_none()) {
     for (const int64_t axis : axes.ints()) add(axis);
@@ -93,7 +94,7 @@ Shape reduced_shape(const Shape& shape, const Ints& axes, bool keep_dims) {
   for (size_t i = 0; i < shape.size(); ++i) {
     const bool reduced = next < axes.size() && axes[next] == static_cast<int64_t>(i);
     if (reduced) ++next;
-    if (!reduced || keep_dims) out.push_back(reduced ? 1 : shape[i]);
+    if (!reduced || keep_dims) out.push_back(reduced ? Dim(1) : shape[i]);
   }
   return out;
 }
@@ -113,7 +114,8 @@ namespace {
 // Folds the weak type of a Python scalar into a dtype: a float makes integers float32, a complex makes reals complex.
 DType promote_scalar(DType dtype, const Value& scalar) {
   switch (scalar.tag()) {
-    case Value::Tag::Int: return dtype == DType::Bool ? DType::Int64 : dtype;
+    case Value::Tag::Int:
+    case Value::Tag::Size: return dtype == DType::Bool ? DType::Int64 : dtype;
     case Value::Tag::Float: return is_float(dtype) || is_complex(dtype) ? dtype : DType::Float32;
     case Value::Tag::Complex:
       return is_complex(dtype) ? dtype : dtype == DType::Float64 ? DType::Complex128 : DType::Complex64;
@@ -241,7 +243,7 @@ Types infer_like_first(const ArgView& call) { return {Type{call.tensor_dtype(0),
 // ---- order in memory ----
 
 Strides channels_last_strides(const Shape& shape) {
-  const int64_t channels = shape[1], row = shape[3] * channels;
+  const Dim channels = shape[1], row = shape[3] * channels;
   return {shape[2] * row, 1, row, channels};
 }
 
@@ -295,7 +297,7 @@ AxesRule parse_axes(std::string_view text) {
 Types infer_from_axes(const ArgView& call) {
   const OpDef& op = call.op();
   const AxesRule rule = parse_axes(op.axes);
-  int64_t bound[128];
+  Dim bound[128];
   int owner[128];
   std::fill(std::begin(bound), std::end(bound), -1);
   Shape batch;
@@ -312,7 +314,7 @@ Types infer_from_axes(const ArgView& call) {
     const size_t lead = shape.size() - named;
     for (size_t i = 0; i < named; ++i) {
       const unsigned char letter = static_cast<unsigned char>(term.letters[i]);
-      const int64_t dim = shape[lead + i];
+      const Dim dim = shape[lead + i];
       MOREL_CHECK(bound[letter] < 0 || bound[letter] == dim, Value, "For '", display_name(op), "', axis ",
                   term.letters[i], " differs: '", op.schema.args[static_cast<size_t>(owner[letter])].name, "' ",
                   to_string(call.value(static_cast<size_t>(owner[letter]))), " has ", bound[letter], ", '",

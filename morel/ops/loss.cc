@@ -30,7 +30,7 @@ Sym reduced(const Call& c, const Sym& loss) {
 // ---- cross entropy ----
 
 // Positions along the class axis, shaped to meet tensors of `rank` axes.
-Sym class_positions(Builder& b, int64_t classes, int64_t axis, int64_t rank, DType dtype) {
+Sym class_positions(Builder& b, Dim classes, int64_t axis, int64_t rank, DType dtype) {
   Ints shape(static_cast<size_t>(rank), 1);
   shape[static_cast<size_t>(axis)] = classes;
   return b("reshape", b("arange", 0, classes, 1, dtype), shape);
@@ -118,7 +118,7 @@ Classes classes_of(const Call& c) {
               to_string(expected), " for an input ", to_string(x), ", but got ", to_string(target));
   MOREL_CHECK(is_integral(c.tensor_dtype(1)), Type, "For '", display_name(c.op()),
               "', 'target' must be class indices (integers), but got ", info(c.tensor_dtype(1)).name);
-  const int64_t classes = x[static_cast<size_t>(axis)];
+  const Dim classes = x[static_cast<size_t>(axis)];
   MOREL_CHECK(!c.has("weight") || shape_of(c.value("weight")) == Shape{classes}, Value, "For '", display_name(c.op()),
               "', 'weight' must have one element for each of the ", classes, " classes, but got ",
               to_string(c.value("weight")));
@@ -365,7 +365,7 @@ Syms kl_div(const Call& c) {
     loss = b("where", positive, t * (b("log", b("where", positive, t, 1.0)) - x), 0.0);
   }
   if (c.str("reduction") != "batchmean") return {reduced(c, loss)};
-  return {b("sum", loss) / static_cast<double>(c.rank(0) ? c.shape(0)[0] : 1)};
+  return {b("sum", loss) / (c.rank(0) ? c.shape(0)[0] : Dim(1))};
 }
 
 Sym weighted(const Call& c, const Sym& loss) { return c.has("weight") ? loss * c["weight"] : loss; }
@@ -452,7 +452,7 @@ Syms multi_margin_loss(const Call& c) {
   MOREL_CHECK(c.rank(0) == 2 && c.rank(1) == 1, Value,
               "For 'MultiMarginLoss', 'input' must have 2 dimensions and 'target' 1, but got ", to_string(c.value(0)),
               " and ", to_string(c.value(1)));
-  const int64_t classes = c.shape(0)[1];
+  const Dim classes = c.shape(0)[1];
   const Sym target = b("expand_dims", c[1], 1);
   const Sym hit = b("equal", class_positions(b, classes, 1, 2, DType::Int64), target);
   const Sym chosen = b("sum", b("where", hit, c[0], 0.0), 1, true);

@@ -24,8 +24,8 @@ struct NormSecond {
 };
 
 NormSecond differentiate(Builder& b, const NormGrad& in) {
-  double count = 1;
-  for (const int64_t axis : in.axes) count *= static_cast<double>(in.x.dim(axis));
+  Dim count = 1;
+  for (const int64_t axis : in.axes) count *= in.x.dim(axis);
   const Value over(in.axes);
   const auto total = [&](const Sym& value) { return b("sum", value, over, true); };
   const auto average = [&](const Sym& value) { return total(value) / count; };
@@ -106,7 +106,7 @@ void layer_norm_parameters(ProgramBuilder& rows, DType dtype) {
 Syms layer_norm_rows_grad(const GradCall& g) {
   Builder& b = g.builder();
   const Sym mean = g.out(1), rstd = g.out(2);
-  const double n = static_cast<double>(g.rank(0) ? g.shape(0)[g.shape(0).size() - 1] : 1);
+  const Dim n = g.rank(0) ? g.shape(0)[g.shape(0).size() - 1] : Dim(1);
   Syms out(3);
   if (g.needs(1) || g.needs(2)) {
     const Sym all = b("layer_norm_grad", g.dout(), g[0], mean, rstd, g[1]);
@@ -154,7 +154,7 @@ size_t normalized_axes(const Call& c, const Ints& normalized, std::initializer_l
 Sym merge_last(Builder& b, const Sym& x, size_t count) {
   if (count == 1) return x;
   Ints shape(x.shape().begin(), x.shape().end() - count);
-  int64_t n = 1;
+  Dim n = 1;
   for (auto at = x.shape().end() - count; at != x.shape().end(); ++at) n *= *at;
   shape.push_back(n);
   return b("reshape", x, shape);
@@ -168,7 +168,7 @@ Sym flat_parameter(const Call& c, std::string_view name, double absent) {
 Syms layer_norm(const Call& c) {
   Builder& b = c.builder();
   const Value& spec = c.value("normalized_shape");
-  const Ints normalized = spec.tag() == Value::Tag::Int ? Ints{spec.integer()} : spec.ints();
+  const Ints normalized = spec.is_integer() ? Ints{spec.dim()} : spec.ints();
   const size_t count = normalized_axes(c, normalized, {"weight", "bias"});
   const Sym out = b("layer_norm_rows", merge_last(b, c[0], count), flat_parameter(c, "weight", 1.0),
                     flat_parameter(c, "bias", 0.0), c["eps"])
@@ -200,7 +200,7 @@ NormOperands rms_norm_operands(ProgramBuilder& rows, DType dtype) {
 Syms rms_norm_rows_grad(const GradCall& g) {
   Builder& b = g.builder();
   const Sym all = b("rms_norm_grad", g.dout(), g[0], g.out(1), g[1]);
-  const double n = static_cast<double>(g.rank(0) ? g.shape(0)[g.shape(0).size() - 1] : 1);
+  const Dim n = g.rank(0) ? g.shape(0)[g.shape(0).size() - 1] : Dim(1);
   Sym dx = all.item(0);
   if (g.has_dout(1)) dx = dx - g.dout(1) * g.out(1) * g.out(1) * g.out(1) * g[0] / n;
   return {dx, all.item(1)};
@@ -334,7 +334,7 @@ Ints all_but_channels(int64_t rank) {
 Syms batch_norm_training_grad(const GradCall& g) {
   Builder& b = g.builder();
   const int64_t rank = g.rank(0);
-  const double count = static_cast<double>(num_elements(g.shape(0))) / static_cast<double>(g.shape(0)[1]);
+  const Dim count = num_elements(g.shape(0)) / g.shape(0)[1];
   const Sym all = b("batch_norm_grad", g.dout(), g[0], g[1], g.out(1), g.out(3));
   Sym dx = all.item(0);
   if (g.has_dout(1) || g.has_dout(2) || g.has_dout(3)) {
@@ -369,7 +369,7 @@ Syms batch_norm(const Call& c) {
   const int64_t rank = c.rank(0);
   MOREL_CHECK(rank >= 2, Value, "For 'BatchNorm', the input must have at least 2 dimensions, but got ",
               to_string(c.value(0)));
-  const int64_t channels = c.shape(0)[1];
+  const Dim channels = c.shape(0)[1];
   const bool tracked = c.has("running_mean") && c.has("running_var");
   for (const char* name : {"running_mean", "running_var"})
     MOREL_CHECK(!c.has(name) || shape_of(c.value(name)) == Shape{channels}, Value, "For 'BatchNorm', '", name,
@@ -378,11 +378,10 @@ Syms batch_norm(const Call& c) {
     const Sym all = b("batch_norm_training", c[0], c["weight"], c["bias"], c["eps"]);
     if (tracked) {
       // running = (1 - momentum) * running + momentum * batch; the variance of the batch without bias.
-      const double count =
-          static_cast<double>(num_elements(c.shape(0))) / static_cast<double>(std::max<int64_t>(channels, 1));
+      const Dim count = num_elements(c.shape(0)) / std::max<Dim>(channels, 1);
       const double momentum = c.number("momentum");
-      b("running_update_", c["running_mean"], all.item(1), momentum, 1.0);
-      b("running_update_", c["running_var"], all.item(2), momentum, count > 1 ? count / (count - 1) : 1.0);
+      b("running_update_", c["running_mean"], all.item(1), momentum, 0);
+      b("running_update_", c["running_var"], all.item(2), momentum, count);
     }
     return {all.item(0)};
   }
@@ -422,8 +421,9 @@ void register_batch_norm(Family& add) {
        .flags = kHidden,
        .dtypes = norm_dtypes});
   add({.name = "running_update_",
-       .args = "input: Tensor, batch: Tensor, momentum: float, scale: float",
-       .doc = "input = (1 - momentum) * input + momentum * scale * batch, in place.",
+       .args = "input: Tensor, batch: Tensor, momentum: float, unbiased_count: int",
+       .doc = "input = (1 - momentum) * input + momentum * scale * batch, in place, where scale is n / (n - 1) for an "
+              "unbiased_count n of more than 1, and 1 otherwise.",
        .kernel = true,
        .flags = kInPlace | kEffect | kNoGrad | kHidden,
        .dtypes = floats});
@@ -452,24 +452,24 @@ void register_batch_norm(Family& add) {
 Types infer_group_norm(const ArgView& call) {
   const Shape& shape = call.shape(0);
   check_dtype(call.op(), call.tensor_dtype(0));
-  const Type statistic{compute_dtype(call.tensor_dtype(0)), Shape{shape[0], call.integer("groups")}};
+  const Type statistic{compute_dtype(call.tensor_dtype(0)), Shape{shape[0], call.dim("groups")}};
   return {Type{call.tensor_dtype(0), shape}, statistic, statistic};
 }
 
 // [N, C, ...] as [N, G, C / G, rest], statistics [N, G] as [N, G, 1, 1], parameters [C] as [1, G, C / G, 1].
 struct GroupView {
   Builder& b;
-  int64_t batch, groups, per_group, rest;
-  GroupView(Builder& builder, const Shape& shape, int64_t count)
+  Dim batch, groups, per_group, rest;
+  GroupView(Builder& builder, const Shape& shape, Dim count)
       : b(builder),
         batch(shape[0]),
         groups(count),
         per_group(shape[1] / count),
-        rest(num_elements(shape) / std::max<int64_t>(1, shape[0] * shape[1])) {}
+        rest(num_elements(shape) / std::max<Dim>(1, shape[0] * shape[1])) {}
   Sym full(const Sym& x) const { return x ? b("reshape", x, Ints{batch, groups, per_group, rest}) : x; }
   Sym statistic(const Sym& x) const { return x ? b("reshape", x, Ints{batch, groups, 1, 1}) : x; }
   Sym parameter(const Sym& x) const { return x ? b("reshape", x, Ints{1, groups, per_group, 1}) : x; }
-  double count() const { return static_cast<double>(per_group * rest); }
+  Dim count() const { return per_group * rest; }
 };
 
 Syms group_norm_forward_grad(const GradCall& g) {
@@ -477,7 +477,7 @@ Syms group_norm_forward_grad(const GradCall& g) {
   const Sym all = b("group_norm_grad", g.dout(), g[0], g[1], g.out(1), g.out(2), g["groups"]);
   Sym dx = all.item(0);
   if (g.has_dout(1) || g.has_dout(2)) {
-    const GroupView view(b, g.shape(0), g.integer("groups"));
+    const GroupView view(b, g.shape(0), g.dim("groups"));
     const Sym mean = view.statistic(g.out(1)), rstd = view.statistic(g.out(2));
     Sym extra = b("zeros_like", view.full(g[0]));
     if (g.has_dout(1)) extra = extra + view.statistic(g.dout(1)) / view.count();
@@ -490,7 +490,7 @@ Syms group_norm_forward_grad(const GradCall& g) {
 
 Syms group_norm_second(const GradCall& g) {
   Builder& b = g.builder();
-  const GroupView view(b, g.shape(1), g.integer("groups"));
+  const GroupView view(b, g.shape(1), g.dim("groups"));
   const bool weighted = g.has("weight");
   const NormGrad in{view.full(g[0]),
                     view.full(g[1]),
@@ -510,7 +510,7 @@ Syms group_norm(const Call& c) {
   const Shape& shape = c.shape(0);
   MOREL_CHECK(shape.size() >= 2, Value, "For 'GroupNorm', the input must have at least 2 dimensions, but got ",
               to_string(c.value(0)));
-  const int64_t groups = c.op().name == "instance_norm" ? shape[1] : c.integer("num_groups");
+  const Dim groups = c.op().name == "instance_norm" ? shape[1] : c.dim("num_groups");
   MOREL_CHECK(groups > 0 && shape[1] % groups == 0, Value, "For 'GroupNorm', 'num_groups' must divide the ", shape[1],
               " channels, but got ", groups);
   for (const char* name : {"weight", "bias"})

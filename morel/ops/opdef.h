@@ -30,6 +30,7 @@ class ArgView {
   bool has(std::string_view name) const { return !value(name).is_none(); }
   bool flag(std::string_view name) const { return value(name).boolean(); }
   int64_t integer(std::string_view name) const { return value(name).integer(); }
+  Dim dim(std::string_view name) const { return value(name).dim(); }
   int64_t integer_or(std::string_view name, int64_t fallback) const { return has(name) ? integer(name) : fallback; }
   double number(std::string_view name) const { return value(name).number(); }
   const std::string& str(std::string_view name) const { return value(name).str(); }

@@ -5,7 +5,7 @@ namespace morel {
 namespace {
 
 Types sized(const ArgView& c) {
-  for (const int64_t dim : c.ints("size"))
+  for (const Dim dim : c.ints("size"))
     MOREL_CHECK(dim >= 0, Value, "For '", display_name(c.op()), "', sizes must not be negative, but got ",
                 to_string(c.value("size")));
   return {Type{c.dtype_or("dtype", DType::Float32), Shape(c.ints("size"))}};

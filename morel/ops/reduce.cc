@@ -17,8 +17,8 @@ Ints axes_of(const ArgView& call, std::string_view name = "axis") {
   return normalize_axes(call.op(), name, call.value(name), call.rank(0));
 }
 
-int64_t reduced_count(const Shape& shape, const Ints& axes) {
-  int64_t count = 1;
+Dim reduced_count(const Shape& shape, const Ints& axes) {
+  Dim count = 1;
   for (const int64_t axis : axes) count *= shape[static_cast<size_t>(axis)];
   return count;
 }
@@ -121,15 +121,15 @@ Syms mean(const Call& c) {
   const DType dtype = x.dtype();
   MOREL_CHECK(dtype != DType::Bool, Type,
               "For 'Mean', the dtype Bool is not supported; cast the input to a float type first");
-  const double count = static_cast<double>(reduced_count(c.shape(0), axes_of(c)));
+  const Dim count = reduced_count(c.shape(0), axes_of(c));
   const Sym total = b("sum", x, c.value("axis"), c.value("keep_dims"),
                       is_differentiable(dtype) ? compute_dtype(dtype) : DType::Int64);
-  if (!is_differentiable(dtype)) return {b("cast", b("trunc_divide", total, static_cast<int64_t>(count)), dtype)};
+  if (!is_differentiable(dtype)) return {b("cast", b("trunc_divide", total, count), dtype)};
   return {b("cast", total / count, dtype)};
 }
 
 Syms mean_grad(const GradCall& g) {
-  const double count = static_cast<double>(reduced_count(g.shape(0), axes_of(g)));
+  const Dim count = reduced_count(g.shape(0), axes_of(g));
   return {spread(g, g.builder()("cast", g.dout() / count, g.tensor_dtype(0)))};
 }
 
@@ -235,7 +235,7 @@ Syms extremum_with_index_grad(const GradCall& g) {
   const Ints axes = g.rank(0) > 0 ? Ints{axis} : Ints{};
   Ints positions_shape(shape.size(), 1);
   if (!positions_shape.empty()) positions_shape[static_cast<size_t>(axis)] = shape[static_cast<size_t>(axis)];
-  const int64_t n = shape.empty() ? 1 : shape[static_cast<size_t>(axis)];
+  const Dim n = shape.empty() ? Dim(1) : shape[static_cast<size_t>(axis)];
   const Sym positions = b("reshape", b("arange", 0, n, 1, DType::Int64), positions_shape);
   Sym mask = b("equal", positions, with_axes(g.out(1), shape, axes));
   if (g.has("where")) mask = b("logical_and", mask, g["where"]);

@@ -130,7 +130,8 @@ bool accepts(const ArgSpec& spec, const Value& value) {
   switch (value.tag()) {
     case Value::Tag::None: return (spec.kinds & (kNone | kRng)) != 0;
     case Value::Tag::Bool: return (spec.kinds & (kNumber | kBool)) != 0;
-    case Value::Tag::Int: return (spec.kinds & (kNumber | kInt | kFloat)) != 0;
+    case Value::Tag::Int:
+    case Value::Tag::Size: return (spec.kinds & (kNumber | kInt | kFloat)) != 0;
     case Value::Tag::Float: return (spec.kinds & (kNumber | kFloat)) != 0;
     case Value::Tag::Complex: return (spec.kinds & kNumber) != 0;
     case Value::Tag::Str: return (spec.kinds & kStr) != 0;

@@ -7,9 +7,10 @@ namespace {
 
 // The requested shape with a -1 resolved; ValueError where the number of elements differs.
 Shape resolve_shape(const ArgView& call, const Shape& from, const Ints& wanted) {
-  const int64_t total = num_elements(from);
+  const Dim total = num_elements(from);
   Shape out(wanted.begin(), wanted.end());
-  int64_t known = 1, free = -1;
+  Dim known = 1;
+  int64_t free = -1;
   for (size_t i = 0; i < out.size(); ++i) {
     MOREL_CHECK(out[i] >= -1, Value, "For '", display_name(call.op()), "', 'shape' must not contain ", out[i]);
     if (out[i] == -1) {
@@ -36,7 +37,7 @@ std::optional<Layout> reshaped(const Layout& input, const Shape& shape) {
   while (true) {
     while (old > 0 && input.shape[old - 1] == 1) --old;
     if (old == 0) break;
-    int64_t stride = input.strides[old - 1], run = input.shape[old - 1];
+    Dim stride = input.strides[old - 1], run = input.shape[old - 1];
     for (--old; old > 0 && (input.shape[old - 1] == 1 || input.strides[old - 1] == stride * run); --old)
       run *= input.shape[old - 1];
     while (run > 1) {
@@ -65,7 +66,7 @@ std::optional<Layout> expand_dims_view(const ArgView& call, const Layout& input)
       static_cast<size_t>(normalize_axis(call.op(), call.op().schema.args[1].name, call.value(1).integer(), rank));
   Layout out = input;
   out.strides.insert(out.strides.begin() + axis,
-                     axis < input.shape.size() ? input.shape[axis] * input.strides[axis] : 1);
+                     axis < input.shape.size() ? input.shape[axis] * input.strides[axis] : Dim(1));
   out.shape.insert(out.shape.begin() + axis, 1);
   return out;
 }
@@ -155,7 +156,7 @@ void register_reshape(Family& add) {
          MOREL_CHECK(first <= last, Value, "For 'Flatten', 'start_dim' must not lie behind 'end_dim', but got ", first,
                      " and ", last);
          Ints shape;
-         int64_t merged = 1;
+         Dim merged = 1;
          for (int64_t i = 0; i < rank; ++i) {
            if (i >= first && i <= last) merged *= x.dim(i);
            if (i == last) shape.push_back(merged);
@@ -214,7 +215,7 @@ Syms movedim(const Call& c) {
   const int64_t rank = c.rank(0);
   const auto axes = [&](std::string_view name) {
     Ints out;
-    if (c.value(name).tag() == Value::Tag::Int) return Ints{c.axis(name, rank)};
+    if (c.value(name).is_integer()) return Ints{c.axis(name, rank)};
     normalize_axes(c.op(), name, c.value(name), rank);
     for (const int64_t axis : c.ints(name)) out.push_back(axis < 0 ? axis + rank : axis);
     return out;
@@ -226,7 +227,7 @@ Syms movedim(const Call& c) {
   Ints dims(static_cast<size_t>(rank), -1);
   for (size_t i = 0; i < from.size(); ++i) dims[static_cast<size_t>(to[i])] = from[i];
   int64_t next = 0;
-  for (int64_t& axis : dims) {
+  for (Dim& axis : dims) {
     if (axis >= 0) continue;
     while (std::find(from.begin(), from.end(), next) != from.end()) ++next;
     axis = next++;
@@ -269,7 +270,7 @@ std::optional<Layout> broadcast_view(const ArgView& call, const Layout& input) {
   const size_t shift = wanted.size() - input.shape.size();
   Layout out{Shape(wanted.begin(), wanted.end()), Strides(wanted.size(), 0), input.offset};
   for (size_t i = 0; i < wanted.size(); ++i) {
-    const int64_t have = i < shift ? 1 : input.shape[i - shift];
+    const Dim have = i < shift ? Dim(1) : input.shape[i - shift];
     if (wanted[i] == -1 && i >= shift) out.shape[i] = have;
     MOREL_CHECK(out.shape[i] >= 0 && (have == 1 || have == out.shape[i]), Value, "For '", display_name(op),
                 "', a tensor ", to_string(input.shape), " cannot be broadcast to ",
@@ -285,7 +286,7 @@ Syms broadcast_grad(const GradCall& g) { return {g.builder()("sum_to", g.dout(),
 Sym tiled(Builder& b, const Sym& x, const Ints& counts) {
   Ints apart, wide, merged;
   for (size_t i = 0; i < counts.size(); ++i) {
-    const int64_t size = x.shape()[i];
+    const Dim size = x.shape()[i];
     apart.push_back(1);
     apart.push_back(size);
     wide.push_back(counts[i]);
@@ -298,14 +299,14 @@ Sym tiled(Builder& b, const Sym& x, const Ints& counts) {
 Syms tile(const Call& c) {
   Builder& b = c.builder();
   Ints counts = c.ints("dims");
-  for (const int64_t count : counts)
+  for (const Dim count : counts)
     MOREL_CHECK(count >= 0, Value, "For 'Tile', 'dims' must not contain negative numbers, but got ", count);
   const size_t rank = c.shape(0).size();
   while (counts.size() < rank) counts.insert(counts.begin(), 1);
   Ints shape(counts.size() - rank, 1);
   shape.append(c.shape(0).begin(), c.shape(0).end());
   bool once = shape.size() == rank;
-  for (const int64_t count : counts) once = once && count == 1;
+  for (const Dim count : counts) once = once && count == 1;
   if (once) return {b("clone", c[0])};
   return {tiled(b, shape.size() == rank ? c[0] : b("reshape", c[0], shape), counts)};
 }
@@ -313,7 +314,7 @@ Syms tile(const Call& c) {
 // Numbers of repetitions as integers; a tensor of them is read now.
 Ints repeats_of(const Call& c) {
   const Value& repeats = c.value("repeats");
-  if (repeats.tag() == Value::Tag::Int) return Ints{repeats.integer()};
+  if (repeats.is_integer()) return Ints{repeats.dim()};
   if (repeats.tag() == Value::Tag::Ints) return repeats.ints();
   MOREL_CHECK(repeats.is_tensor(), NotImplemented,
               "For 'RepeatInterleave', a tensor of 'repeats' is only supported outside of graphs");
@@ -325,7 +326,7 @@ Ints repeats_of(const Call& c) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_integral_v<T>)
       for (int64_t i = 0; i < tensor.size(); ++i)
-        out.push_back(static_cast<int64_t>(tensor.as<T>()[i * (tensor.rank() ? tensor.strides()[0] : 1)]));
+        out.push_back(static_cast<int64_t>(tensor.as<T>()[i * (tensor.rank() ? tensor.strides()[0] : Dim(1))]));
   });
   return out;
 }
@@ -335,14 +336,14 @@ Syms repeat_interleave(const Call& c) {
   const bool flat = !c.has("axis") || c.rank(0) == 0;
   const Sym x = flat ? b("reshape", c[0], Ints{-1}) : c[0];
   const size_t axis = flat ? 0 : static_cast<size_t>(c.axis("axis", x.rank()));
-  const int64_t n = x.shape()[axis];
+  const Dim n = x.shape()[axis];
   const Ints repeats = repeats_of(c);
-  for (const int64_t count : repeats)
+  for (const Dim count : repeats)
     MOREL_CHECK(count >= 0, Value, "For 'RepeatInterleave', 'repeats' must not be negative, but got ", count);
   MOREL_CHECK(repeats.size() == 1 || static_cast<int64_t>(repeats.size()) == n, Value,
               "For 'RepeatInterleave', 'repeats' must be one number or ", n, " of them, but got ", repeats.size());
   // A new axis behind `axis`, broadcast, merged.
-  const auto repeated = [&](const Sym& part, int64_t count) {
+  const auto repeated = [&](const Sym& part, Dim count) {
     Ints apart(part.shape()), merged(part.shape());
     apart.insert(apart.begin() + axis + 1, 1);
     Ints wide = apart;

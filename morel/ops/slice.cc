@@ -26,7 +26,7 @@ Syms picking_grad(const GradCall& g) {
 
 // ---- slices ----
 
-Layout narrowed(const Layout& input, size_t axis, int64_t start, int64_t length) {
+Layout narrowed(const Layout& input, size_t axis, Dim start, Dim length) {
   Layout out = input;
   out.shape[axis] = length;
   out.offset += start * input.strides[axis];
@@ -36,8 +36,8 @@ Layout narrowed(const Layout& input, size_t axis, int64_t start, int64_t length)
 std::optional<Layout> narrow_view(const ArgView& call, const Layout& input) {
   const size_t axis = static_cast<size_t>(call.axis("axis", static_cast<int64_t>(input.shape.size())));
   MOREL_CHECK(!input.shape.empty(), Value, "For 'Narrow', the input must have an axis");
-  const int64_t n = input.shape[axis], length = call.integer("length");
-  const int64_t start = call.integer("start") < 0 ? call.integer("start") + n : call.integer("start");
+  const Dim n = input.shape[axis], length = call.dim("length");
+  const Dim start = call.dim("start") < 0 ? call.dim("start") + n : call.dim("start");
   MOREL_CHECK(start >= 0 && length >= 0 && start + length <= n, Value, "For 'Narrow', 'start' ", call.integer("start"),
               " and 'length' ", length, " leave axis ", axis, " of ", to_string(input.shape));
   return narrowed(input, axis, start, length);
@@ -46,7 +46,7 @@ std::optional<Layout> narrow_view(const ArgView& call, const Layout& input) {
 std::optional<Layout> select_view(const ArgView& call, const Layout& input) {
   MOREL_CHECK(!input.shape.empty(), Index, "For 'Select', a tensor without axes cannot be indexed");
   const size_t axis = static_cast<size_t>(call.axis("dim", static_cast<int64_t>(input.shape.size())));
-  const int64_t n = input.shape[axis], index = call.integer("index");
+  const Dim n = input.shape[axis], index = call.dim("index");
   MOREL_CHECK(index >= -n && index < n, Index, "For 'Select', index ", index, " is out of range for axis ", axis,
               " with ", n, " elements");
   Layout out = narrowed(input, axis, index < 0 ? index + n : index, 1);
@@ -57,15 +57,15 @@ std::optional<Layout> select_view(const ArgView& call, const Layout& input) {
 
 // One axis of a strided slice: first element and number of elements, by the rules of Python's slices.
 struct Range {
-  int64_t start, length;
+  Dim start, length;
 };
-Range slice_range(int64_t n, int64_t begin, int64_t end, int64_t step, bool open_begin, bool open_end) {
-  const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
-  const auto limit = [&](int64_t at) { return std::clamp(at < 0 ? at + n : at, low, high); };
+Range slice_range(Dim n, Dim begin, Dim end, Dim step, bool open_begin, bool open_end) {
+  const Dim low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
+  const auto limit = [&](Dim at) { return std::clamp(at < 0 ? at + n : at, low, high); };
   begin = open_begin ? (step > 0 ? low : high) : limit(begin);
   end = open_end ? (step > 0 ? high : low) : limit(end);
-  const int64_t length = step > 0 ? (end - begin + step - 1) / step : (begin - end - step - 1) / -step;
-  return {length > 0 ? begin : 0, std::max<int64_t>(0, length)};
+  const Dim length = step > 0 ? (end - begin + step - 1) / step : (begin - end - step - 1) / -step;
+  return {length > 0 ? begin : Dim(0), std::max<Dim>(0, length)};
 }
 
 // begin, end and strides for the leading axes; bit i of a mask speaks of entry i. ellipsis: the entry stands for all
@@ -96,7 +96,7 @@ std::optional<Layout> strided_slice_view(const ArgView& call, const Layout& inpu
       out.shape.push_back(1);
       out.strides.push_back(0);
     } else if (bit("shrink_axis_mask", i)) {
-      const int64_t n = input.shape[axis], at = begin[i] < 0 ? begin[i] + n : begin[i];
+      const Dim n = input.shape[axis], at = begin[i] < 0 ? begin[i] + n : begin[i];
       MOREL_CHECK(at >= 0 && at < n, Index, "For '", display_name(op), "', index ", begin[i],
                   " is out of range for axis ", axis, " with ", n, " elements");
       out.offset += at * input.strides[axis++];
@@ -121,7 +121,7 @@ std::optional<Layout> diagonal_view(const ArgView& call, const Layout& input) {
                column = static_cast<size_t>(call.axis("dim2", rank));
   MOREL_CHECK(row != column, Value, "For 'Diagonal', 'dim1' and 'dim2' must differ, but got ", row, " twice");
   const int64_t offset = call.integer("offset");
-  const int64_t length = offset >= 0 ? std::min(input.shape[row], input.shape[column] - offset)
+  const Dim length = offset >= 0 ? std::min(input.shape[row], input.shape[column] - offset)
                                      : std::min(input.shape[row] + offset, input.shape[column]);
   Layout out{{}, {}, input.offset};
   for (size_t i = 0; i < input.shape.size(); ++i) {
@@ -129,7 +129,7 @@ std::optional<Layout> diagonal_view(const ArgView& call, const Layout& input) {
     out.shape.push_back(input.shape[i]);
     out.strides.push_back(input.strides[i]);
   }
-  out.shape.push_back(std::max<int64_t>(0, length));
+  out.shape.push_back(std::max<Dim>(0, length));
   out.strides.push_back(input.strides[row] + input.strides[column]);
   if (length > 0) out.offset += offset >= 0 ? offset * input.strides[column] : -offset * input.strides[row];
   return out;
@@ -142,7 +142,7 @@ std::optional<Layout> as_strided_view(const ArgView& call, const Layout& input) 
               stride.size());
   const Shape& shape = input.shape;
   if (!is_row_major(input)) return std::nullopt;
-  int64_t low = call.integer("offset"), high = low;
+  Dim low = call.dim("offset"), high = low;
   for (size_t i = 0; i < size.size(); ++i) {
     MOREL_CHECK(size[i] >= 0, Value, "For 'AsStrided', 'size' must not contain ", size[i]);
     (stride[i] < 0 ? low : high) += (size[i] - 1) * stride[i];
@@ -150,7 +150,7 @@ std::optional<Layout> as_strided_view(const ArgView& call, const Layout& input) 
   const Shape wanted(size.begin(), size.end());
   MOREL_CHECK(num_elements(wanted) == 0 || (low >= 0 && high < num_elements(shape)), Value,
               "For 'AsStrided', elements ", low, " to ", high, " are asked of a tensor of ", num_elements(shape));
-  return Layout{wanted, Strides(stride.begin(), stride.end()), input.offset + call.integer("offset")};
+  return Layout{wanted, Strides(stride.begin(), stride.end()), input.offset + call.dim("offset")};
 }
 
 void register_picks(Family& add) {
@@ -190,17 +190,17 @@ void register_picks(Family& add) {
 // ---- several views ----
 
 // Sections of a split along an axis of n elements.
-Ints sections_of(const ArgView& call, int64_t n) {
+Ints sections_of(const ArgView& call, Dim n) {
   const Value& spec = call.value(1);
   Ints out;
-  if (spec.tag() == Value::Tag::Int) {
-    const int64_t size = spec.integer();
+  if (spec.is_integer()) {
+    const Dim size = spec.dim();
     MOREL_CHECK(size > 0, Value, "For 'Split', 'split_size_or_sections' must be positive, but got ", size);
-    for (int64_t at = 0; at < n || out.empty(); at += size) out.push_back(std::min(size, n - at));
+    for (Dim at = 0; at < n || out.empty(); at += size) out.push_back(std::min(size, n - at));
     return out;
   }
-  int64_t total = 0;
-  for (const int64_t size : spec.ints()) {
+  Dim total = 0;
+  for (const Dim size : spec.ints()) {
     MOREL_CHECK(size >= 0, Value, "For 'Split', 'split_size_or_sections' must not contain negative numbers, but got ",
                 size);
     out.push_back(size);
@@ -219,8 +219,8 @@ size_t split_axis(const ArgView& call, std::string_view name, const Shape& shape
 std::vector<Layout> split_views(const ArgView& call, const Layout& input) {
   const size_t axis = split_axis(call, "axis", input.shape);
   std::vector<Layout> out;
-  int64_t at = 0;
-  for (const int64_t size : sections_of(call, input.shape[axis])) {
+  Dim at = 0;
+  for (const Dim size : sections_of(call, input.shape[axis])) {
     out.push_back(narrowed(input, axis, at, size));
     at += size;
   }
@@ -247,10 +247,10 @@ Syms all_douts(const GradCall& g) {
 
 Syms chunk(const Call& c) {
   const size_t axis = split_axis(c, "axis", c.shape(0));
-  const int64_t chunks = c.integer("chunks"), n = c.shape(0)[axis];
+  const Dim chunks = c.dim("chunks"), n = c.shape(0)[axis];
   MOREL_CHECK(chunks > 0, Value, "For 'Chunk', 'chunks' must be positive, but got ", chunks);
   const Sym parts =
-      c.builder()("split", c[0], std::max<int64_t>(1, (n + chunks - 1) / chunks), static_cast<int64_t>(axis));
+      c.builder()("split", c[0], std::max<Dim>(1, (n + chunks - 1) / chunks), static_cast<int64_t>(axis));
   Syms out;
   if (!parts.value().is_list()) return {parts};
   for (size_t i = 0; i < parts.value().list().size(); ++i) out.push_back(parts.item(i));
@@ -261,30 +261,30 @@ Syms chunk(const Call& c) {
 Syms tensor_split(const Call& c) {
   Builder& b = c.builder();
   const size_t axis = split_axis(c, "axis", c.shape(0));
-  const int64_t n = c.shape(0)[axis];
+  const Dim n = c.shape(0)[axis];
   Ints starts{0};
-  if (c.value(1).tag() == Value::Tag::Int) {
+  if (c.value(1).is_integer()) {
     const int64_t count = c.integer("indices_or_sections");
     MOREL_CHECK(count > 0, Value, "For 'TensorSplit', 'indices_or_sections' must be positive, but got ", count);
-    for (int64_t i = 1; i < count; ++i) starts.push_back(i * (n / count) + std::min(i, n % count));
+    for (int64_t i = 1; i < count; ++i) starts.push_back(i * (n / count) + std::min<Dim>(i, n % count));
   } else {
-    for (const int64_t at : c.ints("indices_or_sections"))
-      starts.push_back(std::clamp<int64_t>(at < 0 ? at + n : at, 0, n));
+    for (const Dim at : c.ints("indices_or_sections"))
+      starts.push_back(std::clamp<Dim>(at < 0 ? at + n : at, 0, n));
   }
   starts.push_back(n);
   Syms out;
   for (size_t i = 0; i + 1 < starts.size(); ++i)
     out.push_back(b("narrow", c[0], static_cast<int64_t>(axis), std::min(starts[i], n),
-                    std::max<int64_t>(0, starts[i + 1] - starts[i])));
+                    std::max<Dim>(0, starts[i + 1] - starts[i])));
   return out;
 }
 
 // ---- windows ----
 
 // Two numbers of an int or int[] argument: for rows and columns.
-std::array<int64_t, 2> pair_of(const ArgView& call, std::string_view name, int64_t least) {
+std::array<Dim, 2> pair_of(const ArgView& call, std::string_view name, int64_t least) {
   const Value& value = call.value(name);
-  const Ints given = value.tag() == Value::Tag::Int ? Ints{value.integer(), value.integer()} : value.ints();
+  const Ints given = value.is_integer() ? Ints{value.dim(), value.dim()} : value.ints();
   MOREL_CHECK(given.size() == 2 && given[0] >= least && given[1] >= least, Value, "For '", display_name(call.op()),
               "', '", name, "' must be one or two numbers of at least ", least, ", but got ", to_string(value));
   return {given[0], given[1]};
@@ -294,12 +294,12 @@ std::array<int64_t, 2> pair_of(const ArgView& call, std::string_view name, int64
 struct Windows {
   Ints padded, size, stride, before;
 
-  Windows(const ArgView& call, int64_t batch, int64_t channels, int64_t height, int64_t width) {
+  Windows(const ArgView& call, Dim batch, Dim channels, Dim height, Dim width) {
     const auto kernel = pair_of(call, "kernel_size", 1), dilation = pair_of(call, "dilation", 1);
     const auto padding = pair_of(call, "padding", 0), step = pair_of(call, "stride", 1);
-    const int64_t high = height + 2 * padding[0], wide = width + 2 * padding[1];
-    const int64_t rows = (high - dilation[0] * (kernel[0] - 1) - 1) / step[0] + 1;
-    const int64_t columns = (wide - dilation[1] * (kernel[1] - 1) - 1) / step[1] + 1;
+    const Dim high = height + 2 * padding[0], wide = width + 2 * padding[1];
+    const Dim rows = (high - dilation[0] * (kernel[0] - 1) - 1) / step[0] + 1;
+    const Dim columns = (wide - dilation[1] * (kernel[1] - 1) - 1) / step[1] + 1;
     MOREL_CHECK(high > dilation[0] * (kernel[0] - 1) && wide > dilation[1] * (kernel[1] - 1), Value, "For '",
                 display_name(call.op()), "', a kernel of ", kernel[0], "x", kernel[1],
                 " does not fit into the padded image of ", high, "x", wide);
@@ -327,7 +327,7 @@ Syms fold(const Call& c) {
   Builder& b = c.builder();
   const Shape& shape = c.shape(0);
   const auto image = pair_of(c, "output_size", 1), kernel = pair_of(c, "kernel_size", 1);
-  const int64_t area = kernel[0] * kernel[1];
+  const Dim area = kernel[0] * kernel[1];
   MOREL_CHECK(shape.size() == 3 && shape[1] % area == 0, Value, "For 'Fold', the input must be [N, C * ", area,
               ", positions], but got ", to_string(c.value(0)));
   const Windows windows(c, shape[0], shape[1] / area, image[0], image[1]);
@@ -336,7 +336,7 @@ Syms fold(const Call& c) {
               " positions, but got ", to_string(c.value(0)));
   const Sym sums = b("as_strided_grad", b("reshape", c[0], size), windows.padded, size, windows.stride, 0);
   Ints cut = windows.before;
-  for (int64_t& pad : cut) pad = -pad;
+  for (Dim& pad : cut) pad = -pad;
   return {cut[2] || cut[3] ? b("pad_axes", sums, cut, cut) : sums};
 }
 

@@ -42,7 +42,7 @@ void register_sort(Registry& registry) {
        .infer = [](const ArgView& c) -> Types {
          const int64_t axis = normalize_axis(c.op(), "dim", c.integer_or("dim", -1), c.rank(0));
          Shape out = c.shape(0);
-         const int64_t size = out.empty() ? 1 : out[static_cast<size_t>(axis)], k = c.integer("k");
+         const Dim size = out.empty() ? Dim(1) : out[static_cast<size_t>(axis)], k = c.dim("k");
          MOREL_CHECK(k >= 0 && k <= size, Value, "For 'TopK', 'k' must be in [0, ", size, "], but got ", k);
          if (!out.empty()) out[static_cast<size_t>(axis)] = k;
          return {Type{c.tensor_dtype(0), out}, Type{DType::Int64, out}};

@@ -374,7 +374,7 @@ void reduce_into(const OpDef& op, const Tensor& input, const Ints& axes, const T
     const bool reduced = next < axes.size() && axes[next] == static_cast<int64_t>(axis);
     if (reduced) ++next;
     all.push_back({input.shape()[axis], input.strides()[axis] * in_item,
-                   reduced ? 0 : out.strides()[out_axis] * out_item, reduced});
+                   reduced ? Dim(0) : out.strides()[out_axis] * out_item, reduced});
     if (!reduced || keep_dims) ++out_axis;
   }
   if (input.size() == 0) {  // every result is the identity

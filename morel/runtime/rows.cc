@@ -121,7 +121,7 @@ void set_strides(Operand& operand, const Shape& space, size_t axis, const Shape&
   const size_t shift = space.size() - shape.size();
   size_t outer = 0;
   for (size_t k = 0; k < space.size(); ++k) {
-    const int64_t stride = k >= shift && shape[k - shift] != 1 ? strides[k - shift] * item : 0;
+    const int64_t stride = k >= shift && shape[k - shift] != 1 ? strides[k - shift] * item : Dim(0);
     operand.strides[k == axis ? space.size() - 1 : outer++] = stride;
   }
 }

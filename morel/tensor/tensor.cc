@@ -12,27 +12,33 @@ Ref<Storage> Storage::allocate(size_t bytes) {
       data, bytes, Device{}, [](void* block, size_t size, void*) { deallocate(block, size); }, nullptr);
 }
 
-int64_t num_elements(const Shape& shape) {
+Dim num_elements(const Shape& shape) {
   int64_t count = 1;
-  for (const int64_t dim : shape)
-    MOREL_CHECK(!__builtin_mul_overflow(count, dim, &count), Value, "a tensor of shape ", to_string(shape),
-                " is too large");
-  return count;
+  Dim symbolic = 1;
+  for (const Dim dim : shape) {
+    if (dim.is_symbolic()) {
+      symbolic *= dim;
+    } else {
+      MOREL_CHECK(!__builtin_mul_overflow(count, dim.code(), &count), Value, "a tensor of shape ", to_string(shape),
+                  " is too large");
+    }
+  }
+  return symbolic * count;
 }
 
 Strides contiguous_strides(const Shape& shape) {
   Strides strides(shape.size(), 1);
-  int64_t stride = 1;
+  Dim stride = 1;
   for (size_t i = shape.size(); i-- > 0;) {
     strides[i] = stride;
-    stride *= shape[i] > 1 ? shape[i] : 1;
+    if (shape[i] > 1) stride *= shape[i];
   }
   return strides;
 }
 
 std::string to_string(const Shape& shape) {
   std::string out = "[";
-  for (size_t i = 0; i < shape.size(); ++i) out += (i ? "," : "") + std::to_string(shape[i]);
+  for (size_t i = 0; i < shape.size(); ++i) out += (i ? "," : "") + to_string(shape[i]);
   return out + "]";
 }
 
@@ -41,7 +47,7 @@ std::string describe(DType dtype, const Shape& shape) { return std::string(info(
 namespace {
 
 bool has_contiguous_strides(const Layout& layout) {
-  int64_t stride = 1;
+  Dim stride = 1;
   for (size_t i = layout.shape.size(); i-- > 0;) {
     if (layout.shape[i] == 0) return true;
     if (layout.shape[i] == 1) continue;
@@ -82,7 +88,7 @@ Tensor Tensor::empty(const Shape& shape, DType dtype) {
   impl->layout.strides = contiguous_strides(shape);
   impl->dtype = dtype;
   int64_t bytes;
-  MOREL_CHECK(!__builtin_mul_overflow(impl->size, size_of(dtype), &bytes), Value, "a tensor ", describe(dtype, shape),
+  MOREL_CHECK(!__builtin_mul_overflow(static_cast<int64_t>(impl->size), size_of(dtype), &bytes), Value, "a tensor ", describe(dtype, shape),
               " is too large");
   impl->storage = Storage::allocate(static_cast<size_t>(bytes));
   return Tensor(std::move(impl));

@@ -9,7 +9,7 @@
 
 #include "morel/base/error.h"
 #include "morel/base/ref.h"
-#include "morel/base/small_vector.h"
+#include "morel/tensor/dim.h"
 #include "morel/tensor/dtype.h"
 
 namespace morel {
@@ -51,10 +51,10 @@ class Storage final : public RefCounted {
 struct Layout {
   Shape shape;
   Strides strides;
-  int64_t offset = 0;
+  Dim offset = 0;
 };
 
-int64_t num_elements(const Shape& shape);
+Dim num_elements(const Shape& shape);
 Strides contiguous_strides(const Shape& shape);
 std::string to_string(const Shape& shape);  // "[2,3]"
 
@@ -71,7 +71,7 @@ class TensorImpl final : public RefCounted {
  public:
   Ref<Storage> storage;
   Layout layout;
-  int64_t size = 0;  // number of elements
+  Dim size = 0;  // number of elements
   DType dtype = DType::Float32;
   bool contiguous = true;
   bool is_parameter = false;
@@ -117,9 +117,9 @@ class Tensor {
 
   const Shape& shape() const { return impl_->layout.shape; }
   const Strides& strides() const { return impl_->layout.strides; }
-  int64_t dim(int64_t axis) const { return impl_->layout.shape[static_cast<size_t>(axis)]; }
+  Dim dim(int64_t axis) const { return impl_->layout.shape[static_cast<size_t>(axis)]; }
   int64_t rank() const { return static_cast<int64_t>(impl_->layout.shape.size()); }
-  int64_t size() const { return impl_->size; }
+  Dim size() const { return impl_->size; }
   DType dtype() const { return impl_->dtype; }
   Device device() const { return impl_->storage ? impl_->storage->device() : Device{}; }
   bool is_contiguous() const { return impl_->contiguous; }

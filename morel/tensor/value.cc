@@ -5,7 +5,7 @@
 namespace morel {
 namespace {
 
-constexpr std::string_view tag_names[] = {"None",  "bool",    "int",  "float",  "dtype", "complex", "str",
+constexpr std::string_view tag_names[] = {"None",  "bool",    "int",  "size", "float",  "dtype", "complex", "str",
                                           "int[]", "float[]", "list", "Tensor", "node",  "graph"};
 
 template <class Range, class Fn>
@@ -51,12 +51,13 @@ std::string to_string(const Value& value) {
     case Value::Tag::None: return "None";
     case Value::Tag::Bool: return value.boolean() ? "True" : "False";
     case Value::Tag::Int: return std::to_string(value.integer());
+    case Value::Tag::Size: return to_string(value.dim());
     case Value::Tag::Float: return text_of(value.number());
     case Value::Tag::DType: return std::string(info(value.dtype()).name);
     case Value::Tag::Complex:
       return "complex(" + text_of(value.complex().real()) + ", " + text_of(value.complex().imag()) + ")";
     case Value::Tag::Str: return quoted(value.str());
-    case Value::Tag::Ints: return joined(value.ints(), [](int64_t v) { return std::to_string(v); });
+    case Value::Tag::Ints: return joined(value.ints(), [](Dim v) { return to_string(v); });
     case Value::Tag::Floats: return joined(value.floats(), text_of);
     case Value::Tag::List: return joined(value.list(), [](const Value& v) { return to_string(v); });
     case Value::Tag::Tensor: {

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "morel/base/ref.h"
-#include "morel/base/small_vector.h"
+#include "morel/tensor/dim.h"
 #include "morel/tensor/tensor.h"
 
 namespace morel {
@@ -29,7 +29,7 @@ class ValueNode : public RefCounted {
 
 class Value {
  public:
-  enum class Tag : uint8_t { None, Bool, Int, Float, DType, Complex, Str, Ints, Floats, List, Tensor, Node, Graph };
+  enum class Tag : uint8_t { None, Bool, Int, Size, Float, DType, Complex, Str, Ints, Floats, List, Tensor, Node, Graph };
   using List = SmallVector<Value, 4>;
   using Floats = SmallVector<double, 4>;
 
@@ -38,6 +38,8 @@ class Value {
   Value(bool v) noexcept : tag_(Tag::Bool) { payload_.i = v; }
   Value(int v) noexcept : Value(static_cast<int64_t>(v)) {}
   Value(int64_t v) noexcept : tag_(Tag::Int) { payload_.i = v; }
+  // A size that is not a number yet is of the tag Size; it can stand wherever an integer can.
+  Value(Dim v) noexcept : tag_(v.is_symbolic() ? Tag::Size : Tag::Int) { payload_.i = v.code(); }
   Value(double v) noexcept : tag_(Tag::Float) { payload_.f = v; }
   Value(DType v) noexcept : tag_(Tag::DType) { payload_.i = static_cast<int64_t>(v); }
   Value(std::complex<double> v) : Value(Tag::Complex, new Boxed<std::complex<double>>(v)) {}
@@ -78,7 +80,8 @@ class Value {
   Tag tag() const { return tag_; }
   bool is_none() const { return tag_ == Tag::None; }
   bool is_tensor() const { return tag_ == Tag::Tensor; }
-  bool is_number() const { return tag_ == Tag::Bool || tag_ == Tag::Int || tag_ == Tag::Float || tag_ == Tag::Complex; }
+  bool is_integer() const { return tag_ == Tag::Int || tag_ == Tag::Size; }
+  bool is_number() const { return is_integer() || tag_ == Tag::Bool || tag_ == Tag::Float || tag_ == Tag::Complex; }
   bool is_list() const { return tag_ == Tag::List; }
   explicit operator bool() const { return tag_ != Tag::None; }
 
@@ -86,8 +89,10 @@ class Value {
   bool boolean() const { return expect(Tag::Bool), payload_.i != 0; }
   int64_t integer() const {
     if (tag_ == Tag::Bool) return payload_.i;
+    if (tag_ == Tag::Size) return dim();
     return expect(Tag::Int), payload_.i;
   }
+  Dim dim() const { return tag_ == Tag::Size ? Dim::of_code(payload_.i) : Dim(integer()); }
   double number() const {  // Bool, Int or Float
     if (tag_ == Tag::Float) return payload_.f;
     return static_cast<double>(integer());

@@ -16,13 +16,13 @@
 namespace morel::kernels {
 namespace {
 
-std::span<const int64_t> span_of(const Ints& values) { return {values.data(), values.size()}; }
+std::span<const int64_t> span_of(const Numbers& values) { return {values.data(), values.size()}; }
 
 // Visits every position of a shape.
 template <class F>
-void for_each_position(const Shape& shape, F&& fn) {
+void for_each_position(const Numbers& shape, F&& fn) {
   if (count_elements(span_of(shape)) == 0) return;
-  Ints position(shape.size(), 0);
+  Numbers position(shape.size(), 0);
   while (true) {
     fn(position);
     size_t axis = shape.size();
@@ -33,12 +33,12 @@ void for_each_position(const Shape& shape, F&& fn) {
     if (axis == static_cast<size_t>(-1)) return;
   }
 }
-int64_t offset_of(const Ints& position, const Strides& strides) {
+int64_t offset_of(const Numbers& position, const Numbers& strides) {
   int64_t offset = 0;
   for (size_t axis = 0; axis < position.size(); ++axis) offset += position[axis] * strides[axis];
   return offset;
 }
-Strides dense(const Shape& shape) { return dense_strides(span_of(shape)); }
+Numbers dense(const Numbers& shape) { return dense_strides(span_of(shape)); }
 
 template <class T>
 std::vector<T> iota(int64_t n) {
@@ -58,16 +58,16 @@ void check_random_views(uint32_t seed, int cases) {
   };
   for (int idx = 0; idx < cases; ++idx) {
     const size_t rank = pick(0, 5);
-    Shape base_shape(rank), shape(rank);
+    Numbers base_shape(rank), shape(rank);
     for (size_t axis = 0; axis < rank; ++axis) base_shape[axis] = pick(1, rank <= 2 ? 150 : 12);
     std::vector<T> source(std::max<int64_t>(1, count_elements(span_of(base_shape))));
     for (T& value : source) value = static_cast<T>(random());
-    Strides strides = dense(base_shape);
+    Numbers strides = dense(base_shape);
     int64_t start = 0;
     std::vector<size_t> order(rank);
     for (size_t axis = 0; axis < rank; ++axis) order[axis] = axis;
     std::shuffle(order.begin(), order.end(), random);
-    Strides view_strides(rank);
+    Numbers view_strides(rank);
     for (size_t axis = 0; axis < rank; ++axis) {
       const size_t from = order[axis];
       shape[axis] = base_shape[from];
@@ -86,7 +86,7 @@ void check_random_views(uint32_t seed, int cases) {
       }
     }
     // The target: dense, or a permuted one with gaps.
-    Strides target_strides = dense(shape);
+    Numbers target_strides = dense(shape);
     int64_t target_size = std::max<int64_t>(1, count_elements(span_of(shape)));
     if (pick(0, 1)) {
       std::vector<size_t> target_order(rank);
@@ -102,7 +102,7 @@ void check_random_views(uint32_t seed, int cases) {
     std::vector<T> target(target_size, T(77));
     copy({target.data(), dtype_of<T>, span_of(shape), span_of(target_strides)},
          {source.data() + start, dtype_of<T>, span_of(shape), span_of(view_strides)});
-    for_each_position(shape, [&](const Ints& position) {
+    for_each_position(shape, [&](const Numbers& position) {
       ASSERT_EQ(target[offset_of(position, target_strides)], source[start + offset_of(position, view_strides)]);
     });
   }
@@ -121,8 +121,8 @@ template <class T>
 void check_streaming_transpose(int64_t rows, int64_t columns, int64_t start) {
   const std::vector<T> source = iota<T>(rows * columns);
   std::vector<T> target(rows * columns + start);
-  const Shape shape{columns, rows};
-  const Strides to{rows, 1}, from{1, columns};
+  const Numbers shape{columns, rows};
+  const Numbers to{rows, 1}, from{1, columns};
   copy({target.data() + start, dtype_of<T>, span_of(shape), span_of(to)},
        {source.data(), dtype_of<T>, span_of(shape), span_of(from)});
   for (int64_t c = 0; c < columns; ++c) {
@@ -143,8 +143,8 @@ TEST(KernelsCopy, LargeTransposeAndLongRows) {
     const int64_t columns = 515;
     const std::vector<float> source = iota<float>(rows * columns);
     std::vector<float> target(rows * columns);
-    const Shape shape{columns, rows};
-    const Strides to{rows, 1}, from{1, columns};
+    const Numbers shape{columns, rows};
+    const Numbers to{rows, 1}, from{1, columns};
     copy({target.data(), DType::Float32, span_of(shape), span_of(to)},
          {source.data(), DType::Float32, span_of(shape), span_of(from)});
     for (int64_t c = 0; c < columns; ++c) {
@@ -285,44 +285,44 @@ TEST(KernelsCopy, HalvesRoundTripAndRoundOnce) {
 // ---- flips, rolls, concatenation, triangles -----------------------------------------------------
 
 TEST(KernelsCopy, FlipRollConcat) {
-  const Shape shape{3, 4, 5};
-  const Strides strides = dense(shape);
+  const Numbers shape{3, 4, 5};
+  const Numbers strides = dense(shape);
   const std::vector<int32_t> source = iota<int32_t>(60);
   std::vector<int32_t> target(60);
   const View to{target.data(), DType::Int32, span_of(shape), span_of(strides)};
   const ConstView from{source.data(), DType::Int32, span_of(shape), span_of(strides)};
-  const Ints flipped{0, 2};
+  const Numbers flipped{0, 2};
   flip(to, from, span_of(flipped));
-  for_each_position(shape, [&](const Ints& p) {
-    ASSERT_EQ(target[offset_of(p, strides)], source[offset_of(Ints{2 - p[0], p[1], 4 - p[2]}, strides)]);
+  for_each_position(shape, [&](const Numbers& p) {
+    ASSERT_EQ(target[offset_of(p, strides)], source[offset_of(Numbers{2 - p[0], p[1], 4 - p[2]}, strides)]);
   });
-  const Ints shifts{-1, 7, 2}, axes{0, 2, 2};
+  const Numbers shifts{-1, 7, 2}, axes{0, 2, 2};
   roll(to, from, span_of(shifts), span_of(axes));
-  for_each_position(shape, [&](const Ints& p) {
-    ASSERT_EQ(target[offset_of(Ints{(p[0] + 2) % 3, p[1], (p[2] + 9) % 5}, strides)], source[offset_of(p, strides)]);
+  for_each_position(shape, [&](const Numbers& p) {
+    ASSERT_EQ(target[offset_of(Numbers{(p[0] + 2) % 3, p[1], (p[2] + 9) % 5}, strides)], source[offset_of(p, strides)]);
   });
-  const Shape wide{3, 9, 5}, other{3, 5, 5};
-  const Strides wide_strides = dense(wide), other_strides = dense(other);
+  const Numbers wide{3, 9, 5}, other{3, 5, 5};
+  const Numbers wide_strides = dense(wide), other_strides = dense(other);
   std::vector<float> joined(135), second = iota<float>(75);
   const ConstView pieces[] = {from, {second.data(), DType::Float32, span_of(other), span_of(other_strides)}};
   concat({joined.data(), DType::Float32, span_of(wide), span_of(wide_strides)}, pieces, 1);
-  for_each_position(wide, [&](const Ints& p) {
+  for_each_position(wide, [&](const Numbers& p) {
     const float wanted = p[1] < 4 ? static_cast<float>(source[offset_of(p, strides)])
-                                  : second[offset_of(Ints{p[0], p[1] - 4, p[2]}, other_strides)];
+                                  : second[offset_of(Numbers{p[0], p[1] - 4, p[2]}, other_strides)];
     ASSERT_EQ(joined[offset_of(p, wide_strides)], wanted);
   });
 }
 
 TEST(KernelsCopy, Triangles) {
-  const Shape shape{2, 5, 7};
-  const Strides strides = dense(shape);
+  const Numbers shape{2, 5, 7};
+  const Numbers strides = dense(shape);
   const std::vector<float> source = iota<float>(70);
   for (int64_t diagonal = -6; diagonal <= 8; ++diagonal) {
     for (const Triangle part : {Triangle::Lower, Triangle::Upper}) {
       std::vector<float> target(70, -1.0f);
       triangle({target.data(), DType::Float32, span_of(shape), span_of(strides)},
                {source.data(), DType::Float32, span_of(shape), span_of(strides)}, part, diagonal);
-      for_each_position(shape, [&](const Ints& p) {
+      for_each_position(shape, [&](const Numbers& p) {
         const bool kept = part == Triangle::Lower ? p[2] - p[1] <= diagonal : p[2] - p[1] >= diagonal;
         ASSERT_EQ(target[offset_of(p, strides)], kept ? source[offset_of(p, strides)] : 0.0f);
       });
@@ -348,8 +348,8 @@ TEST(KernelsCopy, RangesAndIdentity) {
     eye(matrix.data(), DType::Int32, 2, 3, 4, diagonal);
     for (int idx = 0; idx < 24; ++idx) ASSERT_EQ(matrix[idx], idx % 4 - idx / 4 % 3 == diagonal ? 1 : 0);
   }
-  const Shape shape{3, 2};
-  const Strides gaps{5, 2};
+  const Numbers shape{3, 2};
+  const Numbers gaps{5, 2};
   std::vector<int16_t> filled(15, 0);
   const int16_t value = -7;
   fill({filled.data(), DType::Int16, span_of(shape), span_of(gaps)}, &value);
@@ -372,25 +372,25 @@ int64_t naive_source(int64_t position, int64_t size, PadMode mode) {
 }
 
 TEST(KernelsCopy, PadAndItsGradient) {
-  const Shape shape{3, 4, 5};
-  const Strides strides = dense(shape);
+  const Numbers shape{3, 4, 5};
+  const Numbers strides = dense(shape);
   const std::vector<double> source = iota<double>(60);
   const struct {
-    Ints before, after;
+    Numbers before, after;
   } pads[] = {{{0, 0, 0}, {0, 0, 0}}, {{1, 2, 3}, {2, 1, 0}}, {{-1, 0, 2}, {0, -2, -1}}, {{0, 3, 4}, {0, 3, 4}}};
   for (const PadMode mode :
        {PadMode::Constant, PadMode::Reflect, PadMode::Symmetric, PadMode::Replicate, PadMode::Circular}) {
     for (const auto& [before, after] : pads) {
-      Shape padded(3);
+      Numbers padded(3);
       for (int axis = 0; axis < 3; ++axis) padded[axis] = shape[axis] + before[axis] + after[axis];
-      const Strides padded_strides = dense(padded);
+      const Numbers padded_strides = dense(padded);
       const int64_t count = count_elements(span_of(padded));
       std::vector<double> target(count), wanted_grad(60), source_grad(60, -1.0), grad = iota<double>(count);
       const double value = -3.5;
       pad({target.data(), DType::Float64, span_of(padded), span_of(padded_strides)},
           {source.data(), DType::Float64, span_of(shape), span_of(strides)}, span_of(before), mode, &value);
-      for_each_position(padded, [&](const Ints& p) {
-        Ints from(3);
+      for_each_position(padded, [&](const Numbers& p) {
+        Numbers from(3);
         bool is_outside = false;
         for (int axis = 0; axis < 3; ++axis) {
           from[axis] = naive_source(p[axis] - before[axis], shape[axis], mode);
@@ -404,10 +404,10 @@ TEST(KernelsCopy, PadAndItsGradient) {
       EXPECT_EQ(source_grad, wanted_grad);
     }
   }
-  const Shape small{2}, large{6};
-  const Strides one{1};
+  const Numbers small{2}, large{6};
+  const Numbers one{1};
   std::vector<float> from(2), to(6);
-  const Ints before{2};
+  const Numbers before{2};
   EXPECT_THROW(
       pad({to.data(), DType::Float32, span_of(large), span_of(one)},
           {from.data(), DType::Float32, span_of(small), span_of(one)}, span_of(before), PadMode::Reflect, nullptr),

@@ -14,15 +14,15 @@
 namespace morel::kernels {
 namespace {
 
-std::span<const int64_t> span_of(const Ints& values) { return {values.data(), values.size()}; }
-Strides dense(const Shape& shape) { return dense_strides(span_of(shape)); }
-int64_t offset_of(const Ints& position, const Strides& strides) {
+std::span<const int64_t> span_of(const Numbers& values) { return {values.data(), values.size()}; }
+Numbers dense(const Numbers& shape) { return dense_strides(span_of(shape)); }
+int64_t offset_of(const Numbers& position, const Numbers& strides) {
   int64_t offset = 0;
   for (size_t axis = 0; axis < position.size(); ++axis) offset += position[axis] * strides[axis];
   return offset;
 }
-Ints unflatten(int64_t flat, const Shape& shape) {
-  Ints position(shape.size(), 0);
+Numbers unflatten(int64_t flat, const Numbers& shape) {
+  Numbers position(shape.size(), 0);
   for (size_t axis = shape.size(); axis-- > 0;) {
     position[axis] = flat % shape[axis];
     flat /= shape[axis];
@@ -47,20 +47,20 @@ std::string message_of(const std::function<void()>& fn) {
 }
 
 TEST(KernelsIndex, ResolveBroadcastNegativeAndErrors) {
-  const Shape shape{2, 3};
+  const Numbers shape{2, 3};
   const std::vector<int32_t> first{0, -1};
   const std::vector<int64_t> second{3, -4, 1};
-  const Strides first_strides{1, 0}, second_strides{0, 1};
+  const Numbers first_strides{1, 0}, second_strides{0, 1};
   const IndexArray arrays[] = {{first.data(), DType::Int32, span_of(first_strides)},
                                {second.data(), DType::Int64, span_of(second_strides)}};
-  const Ints sizes{5, 4};
+  const Numbers sizes{5, 4};
   const IndexRule rule{"index", true, 1};
   EXPECT_EQ(resolve_indices(rule, span_of(shape), arrays, span_of(sizes)), (std::vector<int64_t>{3, 0, 1, 19, 16, 17}));
   EXPECT_EQ(message_of([&] {
               resolve_indices({"take", false}, span_of(shape), arrays, span_of(sizes));
             }),
             "For 'take', index -1 at position [1, 0] is out of bounds for axis 0 with size 5: it must be in [0, 5).");
-  const Ints small{5, 3};
+  const Numbers small{5, 3};
   EXPECT_EQ(message_of([&] { resolve_indices(rule, span_of(shape), arrays, span_of(small)); }),
             "For 'index', index 3 at position [0, 0] is out of bounds for axis 2 with size 3: it must be in [-3, 3).");
   const std::vector<int16_t> tuples{0, 1, 4, -1, 2, 2};
@@ -69,7 +69,7 @@ TEST(KernelsIndex, ResolveBroadcastNegativeAndErrors) {
   EXPECT_THROW(resolve_tuples({"gather_nd"}, tuples.data(), DType::Float32, 3, span_of(sizes)), Error);
   std::vector<int64_t> many(100000, 2);
   many[70001] = many[40000] = 9;
-  const Ints flat{100000}, one{1}, size{9};
+  const Numbers flat{100000}, one{1}, size{9};
   const IndexArray array{many.data(), DType::Int64, span_of(one)};
   EXPECT_NE(message_of([&] {
               resolve_indices(rule, span_of(flat), {&array, 1}, span_of(size));
@@ -190,16 +190,16 @@ TEST(KernelsIndex, SameBitsForAnyThreadCount) {
 // index arrays of several ranks and axes, with the input larger than the index elsewhere
 TEST(KernelsIndex, GatherAndScatterElements) {
   std::mt19937 random(2);
-  const std::vector<std::pair<Shape, Shape>> cases{
+  const std::vector<std::pair<Numbers, Numbers>> cases{
       {{6}, {9}},         {{5, 7}, {5, 7}}, {{5, 7}, {3, 6}}, {{4, 3, 6}, {4, 2, 5}}, {{3, 5000}, {7, 5000}},
       {{2, 700}, {2, 3}}, {{90}, {5000}}};
   for (const auto& [input_shape, index_shape] : cases) {
     for (size_t axis = 0; axis < input_shape.size(); ++axis) {
-      Shape input_sizes = input_shape;
+      Numbers input_sizes = input_shape;
       for (size_t other = 0; other < input_shape.size(); ++other) {
         if (other != axis) input_sizes[other] = std::max(input_sizes[other], index_shape[other]);
       }
-      const Strides input_strides = dense(input_sizes), index_strides = dense(index_shape);
+      const Numbers input_strides = dense(input_sizes), index_strides = dense(index_shape);
       const int64_t count = count_elements(span_of(index_shape)), input_count = count_elements(span_of(input_sizes));
       std::vector<int32_t> index(count);
       for (int32_t& value : index)
@@ -217,7 +217,7 @@ TEST(KernelsIndex, GatherAndScatterElements) {
       scatter_elements(rule, {replaced.data(), DType::Float64, span_of(input_sizes), span_of(input_strides)},
                        index_view, source_view, axis, ScatterOp::Set);
       for (int64_t flat = 0; flat < count; ++flat) {
-        Ints position = unflatten(flat, index_shape);
+        Numbers position = unflatten(flat, index_shape);
         position[axis] = index[flat] < 0 ? index[flat] + input_sizes[axis] : index[flat];
         const int64_t place = offset_of(position, input_strides);
         ASSERT_EQ(out[flat], input[place]);
@@ -239,8 +239,8 @@ TEST(KernelsIndex, GatherAndScatterElements) {
 }
 
 TEST(KernelsIndex, ElementsOfHalvesAndScalars) {
-  const Shape shape{2, 3};
-  const Strides strides = dense(shape), zeros{0, 0};
+  const Numbers shape{2, 3};
+  const Numbers strides = dense(shape), zeros{0, 0};
   std::vector<Float16> target(6, to_float16(1.0f));
   const Float16 value = to_float16(2.0f);
   const std::vector<int64_t> index{0, 0, 1, 1, 1, 1};
@@ -252,8 +252,8 @@ TEST(KernelsIndex, ElementsOfHalvesAndScalars) {
 }
 
 TEST(KernelsIndex, MaskedSelectScatterFillAndNonzero) {
-  for (const Shape& shape : {Shape{}, Shape{7}, Shape{5, 0}, Shape{30, 40, 50}, Shape{2, 40000}}) {
-    const Strides strides = dense(shape);
+  for (const Numbers& shape : {Numbers{}, Numbers{7}, Numbers{5, 0}, Numbers{30, 40, 50}, Numbers{2, 40000}}) {
+    const Numbers strides = dense(shape);
     const int64_t count = count_elements(span_of(shape));
     const std::vector<float> input = random_numbers<float>(count, 4);
     std::mt19937 random(6);
@@ -285,8 +285,8 @@ TEST(KernelsIndex, MaskedSelectScatterFillAndNonzero) {
     }
   }
   // a mask that is broadcast along the first axis
-  const Shape shape{3, 4};
-  const Strides strides = dense(shape), broadcast{0, 1};
+  const Numbers shape{3, 4};
+  const Numbers strides = dense(shape), broadcast{0, 1};
   std::vector<int32_t> values(12, 1);
   const bool mask[] = {true, false, false, true};
   const int32_t filler = 9;
@@ -294,8 +294,8 @@ TEST(KernelsIndex, MaskedSelectScatterFillAndNonzero) {
               {mask, DType::Bool, span_of(shape), span_of(broadcast)}, &filler);
   for (int idx = 0; idx < 12; ++idx) EXPECT_EQ(values[idx], mask[idx % 4] ? 9 : 1);
   const std::vector<Float16> halves{{0x8000}, {0x0001}, {0x7e00}};
-  const Shape three{3};
-  const Strides one{1};
+  const Numbers three{3};
+  const Numbers one{1};
   EXPECT_EQ(count_nonzero({halves.data(), DType::Float16, span_of(three), span_of(one)}), 2);
 }
 

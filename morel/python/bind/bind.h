@@ -40,6 +40,10 @@ bool to_value(PyObject* object, const ArgSpec& spec, Value& out);
 PyObject* from_value(const Value& value);     // new reference
 PyObject* from_values(const Values& values);  // one value, or a tuple
 
+// -- sizes --
+PyObject* wrap(Dim dim);                   // new reference: an int, or a Size while a graph is built
+bool to_dim(PyObject* object, Dim& out);  // an int or a Size
+
 // -- errors --
 // Sets the Python error of a C++ exception; call in a catch block.
 void set_python_error();
@@ -53,6 +57,7 @@ PyObject* call_from_python(const OpDef& op, std::string_view public_name, std::s
 
 // -- parts of the module --
 void bind_tensor(nb::module_& module);
+void bind_size(nb::module_& module);
 void bind_ops(nb::module_& module);
 void bind_autograd(nb::module_& module);
 void bind_system(nb::module_& module);

@@ -69,12 +69,12 @@ class Parser {
     }
   }
 
-  int64_t size() const {
+  Dim size() const {
     MOREL_CHECK(axis_ < shape_.size(), Index, "too many indices for a tensor of ", shape_.size(), " dimensions");
     return shape_[axis_];
   }
 
-  void push(int64_t begin, int64_t end, int64_t step) {
+  void push(Dim begin, Dim end, int64_t step) {
     key_.identity &= begin == 0 && step == 1 && end == shape_[axis_];
     key_.begin.push_back(begin);
     key_.end.push_back(end);
@@ -87,12 +87,18 @@ class Parser {
     ++view_axis_;
   }
 
+  // An integer, a Size or another object that can be an index; out of the range of integers: the nearest.
+  static Dim dim_of(PyObject* item) {
+    Dim dim;
+    if (to_dim(item, dim)) return dim;
+    const Py_ssize_t number = PyNumber_AsSsize_t(item, nullptr);
+    if (number == -1 && PyErr_Occurred()) throw_python_error();
+    return number;
+  }
+
   void add_integer(PyObject* item) {
-    PyObject* number = PyNumber_Index(item);
-    if (!number) throw_python_error();
-    int64_t at = PyLong_AsLongLong(number);
-    Py_DECREF(number);
-    const int64_t n = size();
+    Dim at = dim_of(item);
+    const Dim n = size();
     MOREL_CHECK(at >= -n && at < n, Index, "index ", at, " is out of bounds for axis ", axis_, " with size ", n);
     if (at < 0) at += n;
     key_.drop.push_back(static_cast<int64_t>(axis_));
@@ -100,11 +106,16 @@ class Parser {
   }
 
   void add_slice(PyObject* item) {
-    Py_ssize_t begin, end, step;
-    if (PySlice_Unpack(item, &begin, &end, &step) < 0) throw_python_error();
+    const auto& slice = *reinterpret_cast<PySliceObject*>(item);
+    const int64_t step = slice.step == Py_None ? 1 : static_cast<int64_t>(dim_of(slice.step));
     MOREL_CHECK(step > 0, Value, "slice step must be positive, but got ", step);
-    const int64_t n = size();
-    PySlice_AdjustIndices(n, &begin, &end, step);
+    const Dim n = size();
+    const auto bound = [&](PyObject* given, Dim fallback) {
+      if (given == Py_None) return fallback;
+      const Dim at = dim_of(given);
+      return std::clamp<Dim>(at < 0 ? at + n : at, 0, n);
+    };
+    const Dim begin = bound(slice.start, 0), end = bound(slice.stop, n);
     push(begin, std::max(begin, end), step);
     ++view_axis_;
   }
@@ -135,8 +146,7 @@ class Parser {
     }
     MOREL_CHECK(is_integral(index.dtype()), Index, "tensors used as indices must be integers or booleans, but got ",
                 info(index.dtype()).name);
-    const int64_t n = size();
-    push(0, n, 1);
+    push(0, size(), 1);
     set_index(index);
   }
 

@@ -15,6 +15,7 @@ NB_MODULE(_core, module) {
     }
   });
   bind_tensor(module);
+  bind_size(module);
   bind_ops(module);
   bind_autograd(module);
   bind_system(module);

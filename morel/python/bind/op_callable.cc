@@ -67,8 +67,9 @@ bool gathers_rest(const OpCallable* self, Py_ssize_t given, PyObject* const* arg
   if (self->positional == 0 || given <= self->positional) return false;
   const Parameter& last = (*self->parameters)[static_cast<size_t>(self->positional) - 1];
   if (!(self->op->schema.args[static_cast<size_t>(last.arg)].kinds & kInts)) return false;
+  Dim dim;
   for (Py_ssize_t i = self->positional - 1; i < given; ++i)
-    if (!PyLong_Check(args[i])) return false;
+    if (!to_dim(args[i], dim)) return false;
   return true;
 }
 
@@ -85,7 +86,10 @@ void parse(const OpCallable* self, PyObject* const* args, Py_ssize_t given, PyOb
   };
   if (gathers_rest(self, given, args)) {
     Ints rest;
-    for (Py_ssize_t i = self->positional - 1; i < given; ++i) rest.push_back(PyLong_AsLongLong(args[i]));
+    for (Py_ssize_t i = self->positional - 1; i < given; ++i) {
+      rest.push_back({});
+      to_dim(args[i], rest.back());
+    }
     const size_t last = static_cast<size_t>(self->positional) - 1;
     out[static_cast<size_t>(parameters[last].arg)] = std::move(rest);
     seen |= uint64_t{1} << last;

@@ -68,7 +68,7 @@ PyObject* get_shape(PyObject* self, void*) {
 PyObject* get_strides(PyObject* self, void*) {
   return guarded([&] {
     Ints bytes(tensor_of(self).strides());
-    for (int64_t& stride : bytes) stride *= size_of(unwrap(self)->dtype);
+    for (Dim& stride : bytes) stride *= size_of(unwrap(self)->dtype);
     return from_value(bytes);
   });
 }
@@ -79,7 +79,7 @@ PyObject* get_rank(PyObject* self, void*) {
   return guarded([&] { return PyLong_FromLongLong(tensor_of(self).rank()); });
 }
 PyObject* get_size(PyObject* self, void*) {
-  return guarded([&] { return PyLong_FromLongLong(tensor_of(self).size()); });
+  return guarded([&] { return wrap(tensor_of(self).size()); });
 }
 PyObject* get_itemsize(PyObject* self, void*) {
   return guarded([&] { return PyLong_FromLongLong(size_of(tensor_of(self).dtype())); });

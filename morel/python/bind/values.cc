@@ -42,8 +42,8 @@ bool dtype_from_attribute(PyObject* object, const char* attribute, DType& out) {
 
 bool sequence_to_ints(PyObject* const* items, Py_ssize_t count, Ints& out) {
   for (Py_ssize_t i = 0; i < count; ++i) {
-    if (PyLong_Check(items[i])) {
-      out.push_back(PyLong_AsLongLong(items[i]));
+    if (Dim dim; to_dim(items[i], dim)) {
+      out.push_back(dim);
     } else if (is_tensor(items[i]) && unwrap(items[i])->size == 1 && !is_differentiable(unwrap(items[i])->dtype)) {
       out.push_back(static_cast<int64_t>(convert(Tensor(unwrap(items[i])), DType::Int64).as<int64_t>()[0]));
     } else if (PyIndex_Check(items[i]) && !is_tensor(items[i])) {
@@ -110,9 +110,10 @@ bool tensor_to_number(const Tensor& tensor, const ArgSpec& spec, Value& out) {
   return false;
 }
 
-bool integer_to_value(int64_t value, const ArgSpec& spec, Value& out) {
+template <class Integer>
+bool integer_to_value(Integer value, const ArgSpec& spec, Value& out) {
   if (spec.kinds & (kNumber | kInt)) return out = value, true;
-  if (spec.kinds & kFloat) return out = static_cast<double>(value), true;
+  if (spec.kinds & kFloat) return out = static_cast<double>(static_cast<int64_t>(value)), true;
   if (spec.kinds & kInts) return out = Ints{value}, true;
   if (spec.kinds & kBool && (value == 0 || value == 1)) return out = value != 0, true;
   return false;
@@ -124,6 +125,7 @@ bool other_to_value(PyObject* object, const ArgSpec& spec, Value& out) {
     DType dtype;
     if (to_dtype(object, dtype)) return out = dtype, true;
   }
+  if (Dim dim; to_dim(object, dim)) return integer_to_value(dim, spec, out);
   if (PyIndex_Check(object)) {
     PyObject* index = PyNumber_Index(object);
     if (!index) return PyErr_Clear(), false;
@@ -202,6 +204,7 @@ PyObject* from_value(const Value& value) {
     case Value::Tag::Tensor: return wrap(value.tensor());
     case Value::Tag::Bool: return PyBool_FromLong(value.boolean());
     case Value::Tag::Int: return PyLong_FromLongLong(value.integer());
+    case Value::Tag::Size: return wrap(value.dim());
     case Value::Tag::Float: return PyFloat_FromDouble(value.number());
     case Value::Tag::Complex: return PyComplex_FromDoubles(value.complex().real(), value.complex().imag());
     case Value::Tag::DType: return wrap(value.dtype());
@@ -210,7 +213,7 @@ PyObject* from_value(const Value& value) {
     case Value::Tag::Ints: {
       PyObject* out = PyTuple_New(static_cast<Py_ssize_t>(value.ints().size()));
       for (size_t i = 0; i < value.ints().size(); ++i)
-        PyTuple_SET_ITEM(out, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(value.ints()[i]));
+        PyTuple_SET_ITEM(out, static_cast<Py_ssize_t>(i), wrap(value.ints()[i]));
       return out;
     }
     case Value::Tag::Floats: {
