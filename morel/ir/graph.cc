@@ -45,6 +45,24 @@ Node& Graph::add_node(const OpDef& op, std::string_view op_name, Args args, Type
   return *node;
 }
 
+bool bind_sizes(const Graph& graph, std::span<const Value> parameters, std::vector<int64_t>& values) {
+  values.assign(graph.sizes ? graph.sizes->count() : 0, 0);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Shape &wanted = graph.parameters[i]->types[0].shape, &given = shape_of(parameters[i]);
+    if (wanted.size() != given.size()) return false;
+    for (size_t axis = 0; axis < wanted.size(); ++axis) {
+      const int64_t size = given[axis];
+      if (!wanted[axis].is_symbolic()) {
+        if (wanted[axis].code() != size) return false;
+        continue;
+      }
+      if (size < SymbolicSizes::least) return false;
+      values[static_cast<size_t>(wanted[axis].expr().terms()[0].atoms[0]->symbol)] = size;
+    }
+  }
+  return true;
+}
+
 void Graph::number() {
   int64_t next = 0;
   for (auto* list : {&parameters, &captures, &nodes})

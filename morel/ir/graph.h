@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "morel/ir/builder.h"
+#include "morel/tensor/symbolic.h"
 
 namespace morel {
 
@@ -39,6 +40,9 @@ class Graph final : public RefCounted {
   std::string name;
   std::vector<Ref<Node>> parameters, captures, nodes;
   Values results;
+  // Of a whole graph that serves many shapes: the sizes of its parameters are symbols of these. Graphs within it speak
+  // of the same symbols.
+  Ref<SymbolicSizes> sizes;
 
   bool is_function = false;
   Types result_types;   // of a function, which is called before its results are there
@@ -92,6 +96,9 @@ void for_each_function(const Graph& graph, F&& fn) {
   for (const Ref<Graph>& function : graph.functions)
     for (Graph* at = function.get(); at; at = at->backward.get()) fn(*at);
 }
+
+// Reads the values of a graph's symbols off the sizes of its parameters; false where a fixed size differs.
+bool bind_sizes(const Graph& graph, std::span<const Value> parameters, std::vector<int64_t>& values);
 
 // Text form, which ir/parse.h reads back:
 //   graph f(%0: f32[2,3]) captures(%1: f32[3]) {

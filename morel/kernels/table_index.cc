@@ -81,8 +81,7 @@ Advanced resolve(const Shape& shape, const Value::List& given) {
     arrays.push_back({indices[k].data(), indices[k].dtype(), numbers_of(strides[k])});
   }
   const IndexRule rule{"Index", true, out.indexed.empty() ? 0 : static_cast<int64_t>(out.indexed[0])};
-  out.positions = kernels::resolve_indices(rule, numbers_of(out.broadcast), arrays,
-                                           numbers_of(sizes));
+  out.positions = kernels::resolve_indices(rule, numbers_of(out.broadcast), arrays, numbers_of(sizes));
   for (size_t k = 1; k < out.indexed.size(); ++k) out.adjacent &= out.indexed[k] == out.indexed[k - 1] + 1;
   out.at = out.adjacent && !out.indexed.empty() ? out.indexed[0] : 0;
   return out;

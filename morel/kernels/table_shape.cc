@@ -79,7 +79,8 @@ void pad_axes(const KernelCall& call) {
 }
 
 void pad_axes_grad(const KernelCall& call) {
-  kernels::pad_backward(view_of(call.outs[0]), view_of(call.tensor(0)), numbers_of(call.ints(2)), pad_mode(call.str(4)));
+  kernels::pad_backward(view_of(call.outs[0]), view_of(call.tensor(0)), numbers_of(call.ints(2)),
+                        pad_mode(call.str(4)));
 }
 
 // ---- strided places ----

@@ -107,8 +107,7 @@ Ints resolve_padding(const Call& c, const Ints& sizes, const Ints& kernel, const
   if (mode == "same") {
     for (size_t i = 0; i < axes; ++i) {
       const Dim count = (sizes[i] + stride[i] - 1) / stride[i];
-      const Dim total =
-          std::max<Dim>(0, (count - 1) * stride[i] + dilation[i] * (kernel[i] - 1) + 1 - sizes[i]);
+      const Dim total = std::max<Dim>(0, (count - 1) * stride[i] + dilation[i] * (kernel[i] - 1) + 1 - sizes[i]);
       out.push_back(total / 2);
       out.push_back(total - total / 2);
     }

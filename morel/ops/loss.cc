@@ -461,7 +461,7 @@ Syms multi_margin_loss(const Call& c) {
   terms = b("where", hit, 0.0, terms);
   if (c.has("weight"))
     terms = terms * b("expand_dims", b("class_weights", c[1], c["weight"], classes, -1, c.tensor_dtype(0)), 1);
-  return {reduced(c, b("sum", terms, 1) / static_cast<double>(classes))};
+  return {reduced(c, b("sum", terms, 1) / classes)};
 }
 
 void register_margins(Family& add) {

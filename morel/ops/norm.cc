@@ -212,7 +212,7 @@ Syms rms_norm_second(const GradCall& g) {
   const Sym dout = g[0], x = g[1], rstd = g[2], weight = g[3];
   const int64_t axis = g.rank(1) - 1;
   const auto total = [&](const Sym& value) { return b("sum", value, axis, true); };
-  const double n = static_cast<double>(x.dim(axis));
+  const Dim n = x.dim(axis);
   const Sym v = g.dout(0), v_weight = dout_or_none(g, 1);
   const Sym xh = x * rstd, gw = dout * weight, c = total(gw * xh) / n, s = total(v * xh) / n;
   const Sym t = rstd * (v - xh * s);

@@ -144,8 +144,8 @@ Moments moments_of(const Call& c) {
               "', the input must have a float dtype, but got ", info(dtype).name);
   const Sym x = b("cast", c[0], compute_dtype(dtype));
   const Ints axes = axes_of(c);
-  const double count = static_cast<double>(reduced_count(c.shape(0), axes));
-  const double freedom = std::max(0.0, count - c.number("ddof"));
+  const Dim count = reduced_count(c.shape(0), axes);
+  const Dim freedom = std::max<Dim>(0, count - c.dim("ddof"));
   const Sym mean = b("sum", x, Value(axes), true) / count;
   const Sym deviation = x - mean;
   const Sym squares = is_complex(dtype) ? b("square", b("abs", deviation)) : b("square", deviation);

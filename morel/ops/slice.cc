@@ -122,7 +122,7 @@ std::optional<Layout> diagonal_view(const ArgView& call, const Layout& input) {
   MOREL_CHECK(row != column, Value, "For 'Diagonal', 'dim1' and 'dim2' must differ, but got ", row, " twice");
   const int64_t offset = call.integer("offset");
   const Dim length = offset >= 0 ? std::min(input.shape[row], input.shape[column] - offset)
-                                     : std::min(input.shape[row] + offset, input.shape[column]);
+                                 : std::min(input.shape[row] + offset, input.shape[column]);
   Layout out{{}, {}, input.offset};
   for (size_t i = 0; i < input.shape.size(); ++i) {
     if (i == row || i == column) continue;
@@ -249,8 +249,7 @@ Syms chunk(const Call& c) {
   const size_t axis = split_axis(c, "axis", c.shape(0));
   const Dim chunks = c.dim("chunks"), n = c.shape(0)[axis];
   MOREL_CHECK(chunks > 0, Value, "For 'Chunk', 'chunks' must be positive, but got ", chunks);
-  const Sym parts =
-      c.builder()("split", c[0], std::max<Dim>(1, (n + chunks - 1) / chunks), static_cast<int64_t>(axis));
+  const Sym parts = c.builder()("split", c[0], std::max<Dim>(1, (n + chunks - 1) / chunks), static_cast<int64_t>(axis));
   Syms out;
   if (!parts.value().is_list()) return {parts};
   for (size_t i = 0; i < parts.value().list().size(); ++i) out.push_back(parts.item(i));
@@ -268,8 +267,7 @@ Syms tensor_split(const Call& c) {
     MOREL_CHECK(count > 0, Value, "For 'TensorSplit', 'indices_or_sections' must be positive, but got ", count);
     for (int64_t i = 1; i < count; ++i) starts.push_back(i * (n / count) + std::min<Dim>(i, n % count));
   } else {
-    for (const Dim at : c.ints("indices_or_sections"))
-      starts.push_back(std::clamp<Dim>(at < 0 ? at + n : at, 0, n));
+    for (const Dim at : c.ints("indices_or_sections")) starts.push_back(std::clamp<Dim>(at < 0 ? at + n : at, 0, n));
   }
   starts.push_back(n);
   Syms out;

@@ -5,7 +5,7 @@
 
 namespace morel {
 
-// Results of an `if`, `call`, `while` or `scan`; `args` as in its schema.
-Values run_control(const Step& step, std::span<const Value> args);
+// Results of an `if`, `call`, `while` or `scan`; `args` as in its schema, `symbols` the values of the graph's sizes.
+Values run_control(const Step& step, std::span<const Value> args, SymbolValues symbols);
 
 }  // namespace morel

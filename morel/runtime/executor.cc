@@ -87,19 +87,21 @@ Executor::Executor(Ref<Graph> graph, Functions& functions) : graph_(std::move(gr
   }
 }
 
-std::shared_ptr<const Instance> Executor::instance_for(std::span<const Value> parameters) const {
+std::shared_ptr<const Instance> Executor::instance_for(std::span<const Value> parameters, SymbolValues symbols) const {
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(instances_.begin(), instances_.end(),
-                                  [&](const auto& instance) { return instance->fits(parameters); });
+                                  [&](const auto& instance) { return instance->fits(parameters, symbols); });
   if (found != instances_.end()) {
     std::rotate(instances_.begin(), found, found + 1);
   } else {
-    instances_.insert(instances_.begin(), std::make_shared<const Instance>(*this, parameters));
+    instances_.insert(instances_.begin(), std::make_shared<const Instance>(*this, parameters, symbols));
     if (instances_.size() > max_instances) instances_.pop_back();
   }
   return instances_.front();
 }
 
-Values Executor::run(std::span<const Value> parameters) const { return instance_for(parameters)->run(parameters); }
+Values Executor::run(std::span<const Value> parameters, SymbolValues symbols) const {
+  return instance_for(parameters, symbols)->run(parameters);
+}
 
 }  // namespace morel

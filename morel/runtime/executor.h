@@ -19,8 +19,9 @@ class Executor {
  public:
   explicit Executor(Ref<Graph> graph);
   ~Executor();
-  // One tensor for each parameter; one for each result. Safe to call from several threads at once.
-  Values run(std::span<const Value> parameters) const;
+  // One tensor for each parameter; one for each result. Safe to call from several threads at once. `symbols`: of a
+  // graph within another one, the values of the whole graph's sizes.
+  Values run(std::span<const Value> parameters, SymbolValues symbols = {}) const;
 
   Graph& graph() const { return *graph_; }
   const std::vector<Step>& steps() const { return steps_; }
@@ -33,7 +34,7 @@ class Executor {
   using Functions = std::unordered_map<const Graph*, std::unique_ptr<Executor>>;
 
   Executor(Ref<Graph> graph, Functions& functions);
-  std::shared_ptr<const Instance> instance_for(std::span<const Value> parameters) const;
+  std::shared_ptr<const Instance> instance_for(std::span<const Value> parameters, SymbolValues symbols) const;
 
   Ref<Graph> graph_;
   Functions functions_;  // of an outermost graph

@@ -28,30 +28,43 @@ Value get(const Operand& operand, const Value& constant, std::span<const Value> 
   return Value(std::move(list));
 }
 
+Ints evaluate(const Ints& dims, SymbolValues symbols) {
+  Ints out;
+  for (const Dim dim : dims) out.push_back(evaluate(dim, symbols));
+  return out;
+}
+
 // An argument as far as it does not change between runs of an instance.
-Value evaluate(const Operand& operand) {
-  if (operand.items.empty()) return operand.constant;
+Value evaluate(const Operand& operand, SymbolValues symbols) {
+  const Value& constant = operand.constant;
+  if (constant.tag() == Value::Tag::Size) return evaluate(constant.dim(), symbols);
+  if (constant.tag() == Value::Tag::Ints) return evaluate(constant.ints(), symbols);
+  if (operand.items.empty()) return constant;
   Value::List list;
-  for (const Operand& item : operand.items) list.push_back(evaluate(item));
+  for (const Operand& item : operand.items) list.push_back(evaluate(item, symbols));
   return Value(std::move(list));
 }
 
 }  // namespace
 
-Instance::Instance(const Executor& executor, std::span<const Value> parameters)
-    : executor_(executor), types_(executor.num_slots()) {
+Instance::Instance(const Executor& executor, std::span<const Value> parameters, SymbolValues symbols)
+    : executor_(executor), symbols_(symbols.begin(), symbols.end()), types_(executor.num_slots()) {
+  if (executor.graph().sizes) bind_sizes(executor.graph(), parameters, symbols_);
   for (const Value& parameter : parameters) signature_.push_back(type_of(parameter));
   std::copy(signature_.begin(), signature_.end(), types_.begin());
   size_t slot = parameters.size();
   for (const Ref<Node>& capture : executor.graph().captures) types_[slot++] = type_of(capture->captured);
   for (const Step& step : executor.steps()) {
-    std::copy(step.node->types.begin(), step.node->types.end(), types_.begin() + step.first_out);
+    auto type = types_.begin() + step.first_out;
+    for (const Type& general : step.node->types) *type++ = {general.dtype, evaluate(general.shape, symbols_)};
     Args& args = args_.emplace_back();
-    for (const Operand& operand : step.args) args.push_back(evaluate(operand));
+    for (const Operand& operand : step.args) args.push_back(evaluate(operand, symbols_));
   }
 }
 
-bool Instance::fits(std::span<const Value> parameters) const {
+bool Instance::fits(std::span<const Value> parameters, SymbolValues symbols) const {
+  if (!executor_.graph().sizes && !std::equal(symbols.begin(), symbols.end(), symbols_.begin(), symbols_.end()))
+    return false;
   for (size_t i = 0; i < parameters.size(); ++i)
     if (shape_of(parameters[i]) != signature_[i].shape || dtype_of_value(parameters[i]) != signature_[i].dtype)
       return false;
@@ -73,12 +86,12 @@ Values Instance::call(const Step& step, std::span<const Value> args) const {
       const Value::List& operands = args[1].list();
       const std::span<const Type> types = types_of(step);
       if (!step.loop->want(num_elements(types[0].shape)))
-        return step.graphs[0]->run({operands.data(), operands.size()});
+        return step.graphs[0]->run({operands.data(), operands.size()}, symbols_);
       SmallVector<Tensor, 8> inputs;
       for (const Value& operand : operands) inputs.push_back(operand.tensor());
       return run_fused_loop(*step.loop, {inputs.data(), inputs.size()}, types);
     }
-    default: return run_control(step, args);
+    default: return run_control(step, args, symbols_);
   }
 }
 

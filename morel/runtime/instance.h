@@ -8,8 +8,8 @@ namespace morel {
 
 class Instance {
  public:
-  Instance(const Executor& executor, std::span<const Value> parameters);
-  bool fits(std::span<const Value> parameters) const;
+  Instance(const Executor& executor, std::span<const Value> parameters, SymbolValues symbols);
+  bool fits(std::span<const Value> parameters, SymbolValues symbols) const;
   Values run(std::span<const Value> parameters) const;
 
  private:
@@ -17,9 +17,10 @@ class Instance {
   std::span<const Type> types_of(const Step& step) const;
 
   const Executor& executor_;
-  std::vector<Type> signature_;  // of the parameters
-  std::vector<Type> types_;      // of the slots
-  std::vector<Args> args_;       // of the steps: constants; what lies in slots is filled in by a run
+  std::vector<Type> signature_;   // of the parameters
+  std::vector<int64_t> symbols_;  // values of the whole graph's sizes
+  std::vector<Type> types_;       // of the slots
+  std::vector<Args> args_;        // of the steps: constants; what lies in slots is filled in by a run
 };
 
 }  // namespace morel

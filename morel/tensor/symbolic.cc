@@ -141,13 +141,21 @@ struct Bound {
   int64_t value = 0;
 };
 
-// What an expression is at least, from its symbols being so.
+Bound lower_bound(const Terms& terms, int64_t sign);
+
+int64_t least(const SizeAtom& atom) {
+  if (atom.symbol >= 0) return SymbolicSizes::least;
+  const Bound bound = lower_bound(terms_of(atom.a), 1);
+  return bound.known && bound.value > 0 && !atom.b.is_symbolic() ? bound.value / atom.b.code() : 0;
+}
+
+// What an expression is at least, from its symbols being so; of one with negative terms nothing is known.
 Bound lower_bound(const Terms& terms, int64_t sign) {
   Bound out;
   for (const SizeTerm& term : terms) {
     int64_t product = term.factor * sign;
     if (product < 0 && !term.atoms.empty()) return {false, 0};
-    for (const SizeAtom* atom : term.atoms) product *= atom->symbol >= 0 ? SymbolicSizes::least : 0;
+    for (const SizeAtom* atom : term.atoms) product *= least(*atom);
     out.value += product;
   }
   return out;
@@ -285,6 +293,11 @@ std::string to_string(Dim dim) {
 }
 
 // ---- assumptions ----
+
+std::string to_string(const SizeGuard& guard) {
+  constexpr std::string_view relations[] = {" == 0", " != 0", " >= 0"};
+  return to_string(guard.size) + std::string(relations[static_cast<int>(guard.kind)]);
+}
 
 SymbolicSizes::Use::Use(SymbolicSizes* sizes) : outer_(current_sizes) { current_sizes = sizes; }
 SymbolicSizes::Use::~Use() { current_sizes = outer_; }

@@ -43,6 +43,7 @@ struct SizeGuard {
   Kind kind;
   Dim size;
 };
+std::string to_string(const SizeGuard& guard);  // "s0-784 == 0"
 
 // The symbols of one graph: the numbers that it is built with, and what was assumed of them on the way. Symbols are at
 // least 2, for sizes of 0 and 1 mean something to operators.

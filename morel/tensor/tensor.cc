@@ -88,8 +88,8 @@ Tensor Tensor::empty(const Shape& shape, DType dtype) {
   impl->layout.strides = contiguous_strides(shape);
   impl->dtype = dtype;
   int64_t bytes;
-  MOREL_CHECK(!__builtin_mul_overflow(static_cast<int64_t>(impl->size), size_of(dtype), &bytes), Value, "a tensor ", describe(dtype, shape),
-              " is too large");
+  MOREL_CHECK(!__builtin_mul_overflow(static_cast<int64_t>(impl->size), size_of(dtype), &bytes), Value, "a tensor ",
+              describe(dtype, shape), " is too large");
   impl->storage = Storage::allocate(static_cast<size_t>(bytes));
   return Tensor(std::move(impl));
 }

@@ -5,8 +5,8 @@
 namespace morel {
 namespace {
 
-constexpr std::string_view tag_names[] = {"None",  "bool",    "int",  "size", "float",  "dtype", "complex", "str",
-                                          "int[]", "float[]", "list", "Tensor", "node",  "graph"};
+constexpr std::string_view tag_names[] = {"None", "bool",  "int",     "size", "float",  "dtype", "complex",
+                                          "str",  "int[]", "float[]", "list", "Tensor", "node",  "graph"};
 
 template <class Range, class Fn>
 std::string joined(const Range& range, Fn text) {

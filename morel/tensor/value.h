@@ -29,7 +29,22 @@ class ValueNode : public RefCounted {
 
 class Value {
  public:
-  enum class Tag : uint8_t { None, Bool, Int, Size, Float, DType, Complex, Str, Ints, Floats, List, Tensor, Node, Graph };
+  enum class Tag : uint8_t {
+    None,
+    Bool,
+    Int,
+    Size,
+    Float,
+    DType,
+    Complex,
+    Str,
+    Ints,
+    Floats,
+    List,
+    Tensor,
+    Node,
+    Graph
+  };
   using List = SmallVector<Value, 4>;
   using Floats = SmallVector<double, 4>;
 

@@ -19,6 +19,9 @@ bool is_scalar_argument(const OpDef& op, size_t i) {
   return !op.schema.args[i].is_tensor_like() && !(op.schema.args[i].kinds & kNumber);
 }
 
+// A number that is the same whatever sizes the graph is called with.
+bool is_constant(const Value& arg) { return arg.is_number() && arg.tag() != Value::Tag::Size; }
+
 bool is_plain(DType dtype) { return dtype == DType::Bool || compute_dtype(dtype) == dtype; }
 
 // Whether a node is a loop without conversions on the way: its operands have the dtype in which it computes. (Halves
@@ -32,10 +35,10 @@ bool can_fuse(const Node& node) {
     const Value& arg = node.args[i];
     const bool is_node = arg.tag() == Value::Tag::Node;
     if (is_scalar_argument(op, i)) {
-      if (is_node || !arg.is_number()) return false;
+      if (is_node || !is_constant(arg)) return false;
     } else if (is_node) {
       if (dtype_of_value(arg) != (op.bool_args >> i & 1 ? DType::Bool : compute)) return false;
-    } else if (!arg.is_number()) {
+    } else if (!is_constant(arg)) {
       return false;
     }
   }

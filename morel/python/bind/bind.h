@@ -41,7 +41,7 @@ PyObject* from_value(const Value& value);     // new reference
 PyObject* from_values(const Values& values);  // one value, or a tuple
 
 // -- sizes --
-PyObject* wrap(Dim dim);                   // new reference: an int, or a Size while a graph is built
+PyObject* wrap(Dim dim);                  // new reference: an int, or a Size while a graph is built
 bool to_dim(PyObject* object, Dim& out);  // an int or a Size
 
 // -- errors --

@@ -13,17 +13,14 @@
 namespace morel::bind {
 namespace {
 
-// One positional argument: a tensor of this type, dtype and shape, or this very object.
+// One positional argument: a tensor of this type and dtype, or this very object.
 struct Pattern {
   nb::object object;  // the type of a tensor, or the object
   bool is_tensor = false;
   DType dtype = DType::Float32;
-  Shape shape;
   bool matches(PyObject* given) const {
     if (!is_tensor) return given == object.ptr();
-    if (reinterpret_cast<PyObject*>(Py_TYPE(given)) != object.ptr()) return false;
-    const TensorImpl* impl = unwrap(given).get();
-    return impl->dtype == dtype && impl->layout.shape == shape;
+    return reinterpret_cast<PyObject*>(Py_TYPE(given)) == object.ptr() && unwrap(given)->dtype == dtype;
   }
 };
 
@@ -37,7 +34,8 @@ struct Remembered {
   std::vector<Fact> facts;
   nb::object graph;
   const Executor* executor = nullptr;
-  bool is_single = false;  // the result is one tensor, not a tuple of them
+  std::vector<int64_t> served;  // values of the graph's sizes that were found to fit last
+  bool is_single = false;       // the result is one tensor, not a tuple of them
 };
 
 struct CompiledCall {
@@ -64,17 +62,28 @@ bool facts_hold(const Remembered& entry) {
   return true;
 }
 
-bool matches(const Remembered& entry, PyObject* const* args, Py_ssize_t count) {
+using Tensors = SmallVector<Value, 8>;
+
+// Collects the tensors among the arguments.
+bool matches(Remembered& entry, PyObject* const* args, Py_ssize_t count, Tensors& tensors) {
   if (static_cast<size_t>(count) != entry.patterns.size()) return false;
-  for (Py_ssize_t i = 0; i < count; ++i)
-    if (!entry.patterns[static_cast<size_t>(i)].matches(args[i])) return false;
+  tensors.clear();
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const Pattern& pattern = entry.patterns[static_cast<size_t>(i)];
+    if (!pattern.matches(args[i])) return false;
+    if (pattern.is_tensor) tensors.push_back(Tensor(unwrap(args[i])));
+  }
+  const Graph& graph = entry.executor->graph();
+  std::vector<int64_t> values;
+  if (!bind_sizes(graph, {tensors.data(), tensors.size()}, values)) return false;
+  if (values != entry.served) {
+    if (!graph.sizes->hold(values)) return false;
+    entry.served = std::move(values);
+  }
   return facts_hold(entry);
 }
 
-PyObject* run(const Remembered& entry, PyObject* const* args) {
-  SmallVector<Value, 8> tensors;
-  for (size_t i = 0; i < entry.patterns.size(); ++i)
-    if (entry.patterns[i].is_tensor) tensors.push_back(Tensor(unwrap(args[i])));
+PyObject* run(const Remembered& entry, const Tensors& tensors) {
   try {
     const Values results = entry.executor->run({tensors.data(), tensors.size()});
     if (entry.is_single) return from_value(results[0]);
@@ -91,8 +100,9 @@ PyObject* run(const Remembered& entry, PyObject* const* args) {
 PyObject* compiled_call(PyObject* object, PyObject* const* args, size_t flags, PyObject* keywords) {
   auto* self = reinterpret_cast<CompiledCall*>(object);
   if (!keywords && !GraphScope::current() && grad_depth() == 0) {
+    Tensors tensors;
     for (const auto& entry : *self->known)
-      if (matches(*entry, args, PyVectorcall_NARGS(flags))) return run(*entry, args);
+      if (matches(*entry, args, PyVectorcall_NARGS(flags), tensors)) return run(*entry, tensors);
   }
   return PyObject_Vectorcall(self->slow, args, flags, keywords);
 }
@@ -161,7 +171,6 @@ void remember(nb::handle object, nb::tuple args, nb::object graph, nb::list fact
     if (pattern.is_tensor) {
       pattern.object = nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(arg.ptr())));
       pattern.dtype = unwrap(arg.ptr())->dtype;
-      pattern.shape = unwrap(arg.ptr())->layout.shape;
     } else {
       pattern.object = nb::borrow(arg);
     }

@@ -15,18 +15,29 @@
 namespace morel::bind {
 namespace {
 
-thread_local std::vector<std::unique_ptr<GraphScope>> scopes;
+// A graph that is being built; the outermost one also holds the symbols for sizes.
+struct OpenScope {
+  std::unique_ptr<SymbolicSizes::Use> sizes;
+  GraphScope scope;
+  explicit OpenScope(std::string name) : scope(std::move(name)) {
+    if (!scopes.empty()) return;
+    scope.builder().graph().sizes = make_ref<SymbolicSizes>();
+    sizes = std::make_unique<SymbolicSizes::Use>(scope.builder().graph().sizes.get());
+  }
+  static thread_local std::vector<std::unique_ptr<OpenScope>> scopes;
+};
+thread_local std::vector<std::unique_ptr<OpenScope>> OpenScope::scopes;
 
 GraphScope& open_scope() {
-  MOREL_CHECK(!scopes.empty(), Internal, "internal error: no graph is being built; please report it");
-  return *scopes.back();
+  MOREL_CHECK(!OpenScope::scopes.empty(), Internal, "internal error: no graph is being built; please report it");
+  return OpenScope::scopes.back()->scope;
 }
 
 PyGraph end_graph(const std::vector<Tensor>& results) {
   GraphScope& scope = open_scope();
   for (const Tensor& result : results) scope.builder().graph().results.push_back(scope.value_of(result));
   PyGraph out{scope.builder().graph_ref(), scope.imports(), nullptr};
-  scopes.pop_back();
+  OpenScope::scopes.pop_back();
   return out;
 }
 
@@ -136,12 +147,12 @@ nb::list graph_while(PyGraph& condition, PyGraph& body, const std::vector<Tensor
 
 // A function that may call itself: its graph, known before its body is there. The outermost graph keeps it.
 PyGraph begin_function(std::string name) {
-  Graph& outermost = scopes.front()->builder().graph();
+  Graph& outermost = OpenScope::scopes.front()->scope.builder().graph();
   const auto is_taken = [&](const Ref<Graph>& function) { return function->name == name; };
   for (int64_t i = 2; std::ranges::any_of(outermost.functions, is_taken); ++i)
     name = cat(name.substr(0, name.rfind('.')), ".", i);
-  scopes.push_back(std::make_unique<GraphScope>(name));
-  const Ref<Graph>& graph = scopes.back()->builder().graph_ref();
+  OpenScope::scopes.push_back(std::make_unique<OpenScope>(name));
+  const Ref<Graph>& graph = open_scope().builder().graph_ref();
   graph->is_function = true;
   outermost.functions.push_back(graph);
   return {graph, {}, nullptr};
@@ -149,7 +160,7 @@ PyGraph begin_function(std::string name) {
 
 // Forgets a function, and the later ones, which were made within it.
 void drop_function(const PyGraph& function) {
-  std::vector<Ref<Graph>>& all = scopes.front()->builder().graph().functions;
+  std::vector<Ref<Graph>>& all = OpenScope::scopes.front()->scope.builder().graph().functions;
   const auto first = std::ranges::find(all, function.graph);
   for (auto at = first; at != all.end(); ++at) (*at)->clear();
   all.erase(first, all.end());
@@ -194,6 +205,31 @@ PyGraph parsed_graph(std::string_view text, const std::vector<Tensor>& captures)
   return {parse(text, capture), {}, nullptr};
 }
 
+// Stands for a tensor like this one. Sizes of 0 and 1 are fixed, and so is everything in graphs within others.
+Tensor graph_parameter(const Tensor& like) {
+  GraphScope& scope = open_scope();
+  Type type{like.dtype(), like.shape()};
+  if (const Ref<SymbolicSizes>& sizes = scope.builder().graph().sizes; sizes && !like->is_symbolic())
+    for (Dim& dim : type.shape)
+      if (dim >= SymbolicSizes::least) dim = sizes->add(dim);
+  return scope.add_parameter(type);
+}
+
+std::vector<std::string> assumptions(PyGraph& self) {
+  std::vector<std::string> out;
+  if (self.graph->sizes)
+    for (const SizeGuard& guard : self.graph->sizes->guards()) out.push_back(to_string(guard));
+  return out;
+}
+
+bool serves(PyGraph& self, const std::vector<Tensor>& parameters) {
+  Values given;
+  for (const Tensor& parameter : parameters) given.push_back(parameter);
+  std::vector<int64_t> values;
+  return bind_sizes(*self.graph, {given.data(), given.size()}, values) &&
+         (!self.graph->sizes || self.graph->sizes->hold(values));
+}
+
 nb::list run(PyGraph& self, const std::vector<Tensor>& parameters) {
   Values given;
   for (const Tensor& parameter : parameters) given.push_back(parameter);
@@ -229,6 +265,8 @@ nb::tuple graph_custom_backward(nb::list inputs, const std::vector<Tensor>& outp
 void bind_graph(nb::module_& module) {
   nb::class_<PyGraph>(module, "Graph", "A compiled function: call it with its tensors.")
       .def("__call__", &run)
+      .def_prop_ro("assumptions", &assumptions, "What is assumed of the sizes s0, s1, ... of the parameters.")
+      .def("serves", &serves, "Whether the graph can be called with tensors of these sizes.")
       .def("__repr__", [](PyGraph& self) { return print(*self.graph); })
       .def_static("parse", &parsed_graph, nb::arg("text"), nb::arg("captures") = nb::make_tuple(),
                   "The graph that a text describes (what repr() writes), with the tensors that it captures.")
@@ -237,18 +275,18 @@ void bind_graph(nb::module_& module) {
       .def(
           "compile",
           [](PyGraph& self) {
+            const SymbolicSizes::Use sizes(self.graph->sizes.get());
             optimise(*self.graph);
             self.executor = std::make_unique<Executor>(self.graph);
           },
           "Optimises the graph and makes it ready to be called.");
-  module.def("graph_begin", [](std::string name) { scopes.push_back(std::make_unique<GraphScope>(std::move(name))); });
-  module.def("graph_abort", [] { scopes.pop_back(); });
+  module.def("graph_begin",
+             [](std::string name) { OpenScope::scopes.push_back(std::make_unique<OpenScope>(std::move(name))); });
+  module.def("graph_abort", [] { OpenScope::scopes.pop_back(); });
   module.def("graph_end", &end_graph);
   module.def("graph_active", [] { return GraphScope::current() != nullptr; });
   module.def("graph_place", [](std::string place) { open_scope().builder().set_place(std::move(place)); });
-  module.def("graph_parameter", [](const Tensor& like) {
-    return open_scope().add_parameter({like.dtype(), like.shape()});
-  });
+  module.def("graph_parameter", &graph_parameter);
   module.def("graph_begin_function", &begin_function);
   module.def("graph_drop_function", &drop_function);
   module.def("graph_declare_results", &declare_results);
@@ -262,12 +300,13 @@ void bind_graph(nb::module_& module) {
       },
       "Zeros of the type of a tensor, of which nothing else is read.");
   module.def("graph_is_parameter", &is_parameter_of_graph);
-  module.def("graph_depth", [] { return scopes.size(); });
+  module.def("graph_depth", [] { return OpenScope::scopes.size(); });
   module.def("graph_if", &graph_if);
   module.def("graph_while", &graph_while);
   module.def("graph_choose", &graph_choose);
   module.def("common_dtype", &common_dtype_of);
   module.def("graph_gradients", &graph_gradients);
+  module.def("describe", [](const Tensor& tensor) { return describe(tensor.dtype(), tensor.shape()); });
   module.def("is_symbolic", [](const Tensor& tensor) { return tensor->is_symbolic(); });
 }
 

@@ -72,19 +72,30 @@ bool to_dim(PyObject* object, Dim& out) {
 
 void bind_size(nb::module_& module) {
   nb::class_<PySize> type(module, "Size", "A size that is not known while a graph is built; computes like an int.");
-  bind_binary(type, "__add__", "__radd__", [](Dim a, Dim b) { return a + b; }, PyNumber_Add);
-  bind_binary(type, "__sub__", "__rsub__", [](Dim a, Dim b) { return a - b; }, PyNumber_Subtract);
-  bind_binary(type, "__mul__", "__rmul__", [](Dim a, Dim b) { return a * b; }, PyNumber_Multiply);
-  bind_binary(type, "__floordiv__", "__rfloordiv__", [](Dim a, Dim b) { return a / b; }, PyNumber_FloorDivide, true);
-  bind_binary(type, "__mod__", "__rmod__", [](Dim a, Dim b) { return a % b; }, PyNumber_Remainder, true);
+  bind_binary(
+      type, "__add__", "__radd__", [](Dim a, Dim b) { return a + b; }, PyNumber_Add);
+  bind_binary(
+      type, "__sub__", "__rsub__", [](Dim a, Dim b) { return a - b; }, PyNumber_Subtract);
+  bind_binary(
+      type, "__mul__", "__rmul__", [](Dim a, Dim b) { return a * b; }, PyNumber_Multiply);
+  bind_binary(
+      type, "__floordiv__", "__rfloordiv__", [](Dim a, Dim b) { return a / b; }, PyNumber_FloorDivide, true);
+  bind_binary(
+      type, "__mod__", "__rmod__", [](Dim a, Dim b) { return a % b; }, PyNumber_Remainder, true);
   bind_binary(type, "__truediv__", "__rtruediv__", nullptr, PyNumber_TrueDivide);
   bind_binary(type, "__pow__", "__rpow__", nullptr, power);
-  bind_compare(type, "__eq__", [](Dim a, Dim b) { return a == b; }, Py_EQ);
-  bind_compare(type, "__ne__", [](Dim a, Dim b) { return !(a == b); }, Py_NE);
-  bind_compare(type, "__lt__", [](Dim a, Dim b) { return a < b; }, Py_LT);
-  bind_compare(type, "__le__", [](Dim a, Dim b) { return a <= b; }, Py_LE);
-  bind_compare(type, "__gt__", [](Dim a, Dim b) { return a > b; }, Py_GT);
-  bind_compare(type, "__ge__", [](Dim a, Dim b) { return a >= b; }, Py_GE);
+  bind_compare(
+      type, "__eq__", [](Dim a, Dim b) { return a == b; }, Py_EQ);
+  bind_compare(
+      type, "__ne__", [](Dim a, Dim b) { return !(a == b); }, Py_NE);
+  bind_compare(
+      type, "__lt__", [](Dim a, Dim b) { return a < b; }, Py_LT);
+  bind_compare(
+      type, "__le__", [](Dim a, Dim b) { return a <= b; }, Py_LE);
+  bind_compare(
+      type, "__gt__", [](Dim a, Dim b) { return a > b; }, Py_GT);
+  bind_compare(
+      type, "__ge__", [](Dim a, Dim b) { return a >= b; }, Py_GE);
   type.def("__neg__", [](const PySize& self) { return nb::steal(wrap(-self.dim)); })
       .def("__pos__", [](const PySize& self) { return nb::steal(wrap(self.dim)); })
       .def("__abs__", [](const PySize& self) { return nb::steal(wrap(self.dim < 0 ? -self.dim : self.dim)); })
@@ -94,9 +105,14 @@ void bind_size(nb::module_& module) {
       .def("__float__", [](const PySize& self) { return static_cast<double>(static_cast<int64_t>(self.dim)); })
       .def("__hash__", [](const PySize& self) { return static_cast<int64_t>(self.dim); })
       .def("__repr__", [](const PySize& self) { return std::to_string(static_cast<int64_t>(self.dim)); })
-      .def("__format__", [](const PySize& self, nb::handle spec) { return number(self.dim).attr("__format__")(spec); })
-      // isinstance(size, int) holds.
-      .def_prop_ro("__class__", [](nb::handle) { return nb::borrow(reinterpret_cast<PyObject*>(&PyLong_Type)); });
+      .def("__format__", [](const PySize& self, nb::handle spec) { return number(self.dim).attr("__format__")(spec); });
+  // isinstance(size, int) holds; assigning to the attribute would change the class of the type itself.
+  const nb::object as_int =
+      nb::cpp_function([](nb::handle) { return nb::handle(reinterpret_cast<PyObject*>(&PyLong_Type)); });
+  const nb::object property = nb::handle(reinterpret_cast<PyObject*>(&PyProperty_Type))(as_int);
+  auto* own = reinterpret_cast<PyTypeObject*>(type.ptr());
+  PyDict_SetItemString(own->tp_dict, "__class__", property.ptr());
+  PyType_Modified(own);
 }
 
 }  // namespace morel::bind

@@ -50,8 +50,9 @@ class _Entry:
 class CompiledFunction:
     """The graphs of one function, one for each kind of arguments.
 
-    Tensors are known by shape and dtype; everything else is part of the kind: numbers, strings, objects; also the plain
-    attributes of cells, globals and variables of outer functions that the code reads, and the training flags of cells. Parameters and other tensors that the function reads from outside are read at every
+    Tensors are known by dtype and number of axes, everything else by what it is: numbers, strings, objects; also the plain
+    attributes of cells, globals and variables of outer functions that the code reads, and the training flags of cells. A graph
+    serves all sizes of its tensors for which what was assumed while it was built holds (sizes of 0 and 1 stay as they are). Parameters and other tensors that the function reads from outside are read at every
     call. Within a gradient of PyNative mode the function itself runs.
     """
 
@@ -86,8 +87,9 @@ class CompiledFunction:
         leaves, structure = flatten((args, kwargs))
         key = (structure, tuple(kind_of(leaf) for leaf in leaves))
         entries = self.entries.setdefault(key, [])
+        tensors = [leaf for leaf in leaves if isinstance(leaf, _core.Tensor)]
         for entry in entries:
-            if entry.holds():
+            if entry.holds() and entry.graph.serves(tensors):
                 break
         else:
             entry = self._compile(leaves, structure)
@@ -95,7 +97,7 @@ class CompiledFunction:
             entries.append(entry)
             if not kwargs and len(leaves) == len(args) and entry.is_flat():
                 _core.remember_call(self.call, args, entry.graph, entry.facts, entry.structure is None)
-        return entry, [leaf for leaf in leaves if isinstance(leaf, _core.Tensor)]
+        return entry, tensors
 
     def _compile(self, leaves, structure):
         self.compiled += 1
@@ -111,7 +113,7 @@ class CompiledFunction:
             with recorded_facts() as facts:
                 output = Interpreter().call(self.function, args, kwargs)
             results, tree = flatten(output)
-            constants = [None if isinstance(result, _core.Tensor) else (result,) for result in results]
+            constants = [None if isinstance(result, _core.Tensor) else (_plain(result),) for result in results]
             graph = _core.graph_end([result for result in results if isinstance(result, _core.Tensor)])
         except BaseException:
             _core.graph_abort()
@@ -133,6 +135,11 @@ def compiled_cell(cell):
     if compiled is None:
         compiled = cell.__dict__["_compiled_call"] = CompiledFunction(cell)
     return compiled
+
+
+def _plain(result):
+    """A result that is no tensor; a size becomes the number that the graph is then specialised to."""
+    return int(result) if isinstance(result, _core.Size) else result
 
 
 def call_in_graph(function, args=(), kwargs=None):

@@ -81,9 +81,9 @@ def _rely_on(owner, name, value):
 
 
 def kind_of(leaf):
-    """What a graph depends on of an argument: shape and dtype of a tensor, the value of anything else."""
+    """What a graph depends on of an argument: number of axes and dtype of a tensor, the value of anything else."""
     if isinstance(leaf, _core.Tensor):
-        return (tuple(leaf.shape), leaf.dtype, type(leaf))
+        return (leaf.ndim, leaf.dtype, type(leaf))
     if isinstance(leaf, float):
         return (float, leaf.hex())  # tells -0.0 from 0.0, and NaN equals itself
     try:
@@ -91,6 +91,11 @@ def kind_of(leaf):
     except TypeError:
         return id(leaf)  # who keeps the kind keeps the object alive
     return (type(leaf), leaf)
+
+
+def kind_with_sizes(leaf):
+    """The same with the sizes of a tensor, which may be expressions."""
+    return (kind_of(leaf), _core.describe(leaf)) if isinstance(leaf, _core.Tensor) else kind_of(leaf)
 
 
 class Undefined:
@@ -279,6 +284,10 @@ class Interpreter:
 
         if isinstance(fn, Closure):
             return fn(*args, **kwargs)
+        if fn is int and len(args) == 1 and type(args[0]) is _core.Size:
+            return args[0]
+        if fn is len and len(args) == 1 and isinstance(args[0], _core.Tensor) and args[0].ndim:
+            return args[0].shape[0]
         if isinstance(fn, types.MethodType):
             return self.call(fn.__func__, (fn.__self__, *args), kwargs)
         if isinstance(fn, functools.partial):
@@ -306,7 +315,7 @@ class Interpreter:
 
     def run_source(self, source, args, kwargs, outer=None):
         names = source.bind(args, kwargs)
-        return recursion.call(source, outer, names, kind_of, lambda names: self._run_body(source, names, outer))
+        return recursion.call(source, outer, names, kind_with_sizes, lambda names: self._run_body(source, names, outer))
 
     def _run_body(self, source, names, outer):
         frame = Frame(source, outer)
