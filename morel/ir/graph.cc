@@ -114,6 +114,13 @@ std::string inputs(const std::vector<Ref<Node>>& nodes) {
   return out;
 }
 
+std::string text_of(const SymbolicSizes& sizes) {
+  std::string out, guards;
+  for (size_t i = 0; i < sizes.count(); ++i) out += cat(i ? ", " : " sizes(", "s", i, "=", sizes.examples()[i]);
+  for (const SizeGuard& guard : sizes.guards()) guards += (guards.empty() ? " assuming(" : ", ") + to_string(guard);
+  return out + ")" + (guards.empty() ? "" : guards + ")");
+}
+
 void print_body(Graph& graph, const std::string& indent, std::string& out);
 
 void print_node(const Node& node, const std::string& indent, std::string& out) {
@@ -134,6 +141,7 @@ void print_body(Graph& graph, const std::string& indent, std::string& out) {
   graph.number();
   out += indent + "graph " + name_of(graph) + "(" + inputs(graph.parameters) + ")";
   if (!graph.captures.empty()) out += " captures(" + inputs(graph.captures) + ")";
+  if (graph.sizes && graph.sizes->count() > 0) out += text_of(*graph.sizes);
   out += " {\n";
   for (const Ref<Node>& node : graph.nodes) print_node(*node, indent + "  ", out);
   const std::string results = joined({graph.results.data(), graph.results.size()});

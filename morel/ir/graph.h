@@ -106,6 +106,8 @@ bool bind_sizes(const Graph& graph, std::span<const Value> parameters, std::vect
 //     return %2
 //   }
 // Functions have an @ before their names and follow the outermost graph.
+// Where sizes are symbols, what they were when the graph was built, and what is assumed of them, follow the inputs:
+//   graph f(%0: f32[s0,s1]) sizes(s0=2, s1=3) assuming(s1-3 == 0) {
 std::string print(Graph& graph);
 // Raises Internal when a node reads something that does not come before it in its own graph.
 void verify(Graph& graph);

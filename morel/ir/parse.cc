@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -35,6 +36,14 @@ class Parser {
 
  private:
   using Known = std::unordered_map<int64_t, Ref<Node>>;  // values by id
+
+  struct Depth {
+    explicit Depth(Parser& parser) : parser(parser) {
+      if (++parser.depth_ > max_depth) parser.fail(parser.at_, "too many levels");
+    }
+    ~Depth() { --parser.depth_; }
+    Parser& parser;
+  };
 
   // ---- characters ----
   std::string position(size_t at) const {
@@ -109,6 +118,10 @@ class Parser {
       ++at_;
     const std::string_view digits = text_.substr(begin, at_ - begin);
     if (digits.empty() || digits == "-") expected("a number");
+    if (is_symbol(digits) || peek() == '*' || peek() == '+' || peek() == '-') {
+      at_ = begin;
+      return size();
+    }
     if (digits.find_first_of(".en") != std::string_view::npos) return number_of<double>(digits, begin);
     return number_of<int64_t>(digits, begin);
   }
@@ -147,7 +160,7 @@ class Parser {
     Value::Floats floats;
     sequence(")", [&] {
       const Value value = number();
-      if (value.tag() == Value::Tag::Int) ints.push_back(value.integer());
+      if (value.is_integer()) ints.push_back(value.dim());
       else floats.push_back(value.number());
     });
     if (floats.empty()) return ints;
@@ -170,7 +183,8 @@ class Parser {
     for (int i = 0; i < num_dtypes; ++i)
       if (dtype_table[i].name == name) return static_cast<DType>(i);
     at_ = begin;
-    if (name == "inf" || name == "nan" || std::isdigit(static_cast<unsigned char>(name[0]))) return number();
+    const bool is_number = std::isdigit(static_cast<unsigned char>(name[0])) || is_symbol(name);
+    if (is_number || name == "inf" || name == "nan") return number();
     expected("a value");
   }
   Value operand(const Known& known) {
@@ -206,12 +220,85 @@ class Parser {
   }
 
   // ---- types ----
-  // One size of a shape.
-  int64_t parse_size() {
+  // s0, or the start of floor(a, b); also after a minus.
+  static bool is_symbol(std::string_view word) {
+    if (word.starts_with('-')) word.remove_prefix(1);
+    return word == "floor" || (word.size() > 1 && word[0] == 's' && std::isdigit(static_cast<unsigned char>(word[1])));
+  }
+  // A sum of products of numbers, symbols and floor(a, b).
+  Dim size() {
+    const Depth depth(*this);
+    skip();
+    const bool negative = peek() == '-' && ++at_;
+    Dim out = negative ? -size_product() : size_product();
+    while (peek() == '+' || peek() == '-') {
+      const bool minus = text_[at_++] == '-';
+      const Dim term = size_product();
+      out += minus ? -term : term;
+    }
+    return out;
+  }
+  Dim size_product() {
+    Dim out = size_factor();
+    while (peek() == '*') {
+      ++at_;
+      out *= size_factor();
+    }
+    return out;
+  }
+  Dim size_factor() {
     const size_t begin = at_;
-    const int64_t size = number_of<int64_t>(word("a size"), begin);
-    if (size > max_elements) fail(begin, "the size is too large");
-    return size;
+    const std::string_view found = word("a size");
+    if (found == "floor") {
+      want("(");
+      const Dim a = size();
+      want(",");
+      const Dim b = size();
+      want(")");
+      if (b.identical(0)) fail(begin, "division by zero");
+      return floor_quotient(a, b);
+    }
+    const bool symbolic = is_symbol(found);
+    const int64_t number = number_of<int64_t>(symbolic ? found.substr(1) : found, begin);
+    if (number > max_elements) fail(begin, "the size is too large");
+    if (!symbolic) return number;
+    num_symbols_ = std::max(num_symbols_, number + 1);
+    if (sizes_) check_symbols(begin);
+    return symbol(number);
+  }
+  void check_symbols(size_t at) const {
+    const int64_t known = sizes_ ? static_cast<int64_t>(sizes_->count()) : 0;
+    if (num_symbols_ > known) fail(at, cat("the size s", num_symbols_ - 1, " is not defined in sizes(...)"));
+  }
+  // sizes(s0=2, s1=3) assuming(s1-3 == 0)
+  void sizes_of(Graph& graph) {
+    graph.sizes = sizes_ = make_ref<SymbolicSizes>();
+    want("(");
+    sequence(")", [&] {
+      want(cat("s", sizes_->count()));
+      want("=");
+      skip();
+      const size_t begin = at_;
+      const int64_t example = number_of<int64_t>(word("a size"), begin);
+      if (example < SymbolicSizes::least || example > max_elements) fail(begin, "the size is out of range");
+      sizes_->add(example);
+    });
+    use_ = std::make_unique<SymbolicSizes::Use>(sizes_.get());
+    if (!take("assuming")) return;
+    want("(");
+    sequence(")", [&] {
+      skip();
+      const size_t begin = at_;
+      const Dim assumed = size();
+      skip_blanks();
+      const std::string_view relation = text_.substr(at_, 2);
+      const auto found = std::ranges::find(guard_relations, relation);
+      if (found == std::end(guard_relations)) expected("==, != or >=");
+      at_ += 2;
+      want("0");
+      if (!sizes_->decide(static_cast<SizeGuard::Kind>(found - std::begin(guard_relations)), assumed))
+        fail(begin, "this does not hold for the given sizes");
+    });
   }
   Type type() {
     skip();
@@ -228,24 +315,17 @@ class Parser {
     want("[");
     int64_t elements = 1;
     sequence("]", [&] {
-      skip();
-      out.shape.push_back(parse_size());
-      if (__builtin_mul_overflow(elements, std::max<int64_t>(out.shape.back(), 1), &elements) ||
-          elements > max_elements)
+      const Dim dim = size();
+      out.shape.push_back(dim);
+      if (dim.is_symbolic()) return;
+      if (dim < 0) fail(begin, "a size is negative");
+      if (__builtin_mul_overflow(elements, std::max<int64_t>(dim, 1), &elements) || elements > max_elements)
         fail(begin, "the tensor is too large");
     });
     return out;
   }
 
   // ---- graphs ----
-  struct Depth {
-    explicit Depth(Parser& parser) : parser(parser) {
-      if (++parser.depth_ > max_depth) parser.fail(parser.at_, "too many levels");
-    }
-    ~Depth() { --parser.depth_; }
-    Parser& parser;
-  };
-
   std::string name() {
     skip();
     return peek() == '\'' ? string() : std::string(word("the name of a graph"));
@@ -309,6 +389,8 @@ class Parser {
     Known known;
     inputs(known, [&](Type type) { return out->add_parameter(std::move(type)); });
     if (take("captures")) inputs(known, [&](Type type) { return capture(*out, std::move(type), at_); });
+    if (depth_ == 1 && take("sizes")) sizes_of(*out);
+    check_symbols(at_);
     want("{");
     while (!take("return")) node(*out, known);
     if (!take("}")) sequence("}", [&] { out->results.push_back(operand(known)); });
@@ -378,6 +460,9 @@ class Parser {
   std::unordered_set<const Graph*> defined_;
   size_t at_ = 0;
   int depth_ = 0;
+  int64_t num_symbols_ = 0;  // of those that occurred
+  Ref<SymbolicSizes> sizes_;
+  std::unique_ptr<SymbolicSizes::Use> use_;
 };
 
 }  // namespace

@@ -48,7 +48,7 @@ void dense(const KernelCall& call) {
   problem.dtype = out.dtype();
   problem.n = weight.dim(0);
   problem.k = weight.dim(1);
-  problem.m = problem.n ? out.size() / problem.n : Dim(0);
+  problem.m = problem.n ? out.size() / problem.n : 0;
   problem.a = x.data();
   problem.a_row = problem.k;
   problem.b = weight.data();

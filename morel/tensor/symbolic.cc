@@ -14,6 +14,8 @@ thread_local SymbolicSizes* current_sizes = nullptr;
 
 using Terms = std::vector<SizeTerm>;
 
+void check_size(bool fits) { MOREL_CHECK(fits, Value, "the size of a tensor is too large"); }
+
 // Products of more atoms first, then by the order of atoms (graded lexicographic, so division finds exact quotients).
 int compare(const SizeTerm& x, const SizeTerm& y) {
   if (x.atoms.size() != y.atoms.size()) return x.atoms.size() > y.atoms.size() ? -1 : 1;
@@ -50,7 +52,7 @@ Dim dim_of(Terms terms) {
   Terms normal;
   for (SizeTerm& term : terms) {
     if (!normal.empty() && compare(normal.back(), term) == 0) {
-      normal.back().factor += term.factor;
+      check_size(!__builtin_add_overflow(normal.back().factor, term.factor, &normal.back().factor));
     } else {
       normal.push_back(std::move(term));
     }
@@ -81,7 +83,8 @@ Terms terms_of(Dim dim) {
 Dim normal(Dim dim) { return current_sizes && dim.is_symbolic() ? current_sizes->normal(dim) : dim; }
 
 SizeTerm times(const SizeTerm& x, const SizeTerm& y) {
-  SizeTerm out{x.factor * y.factor, {}};
+  SizeTerm out;
+  check_size(!__builtin_mul_overflow(x.factor, y.factor, &out.factor));
   std::merge(x.atoms.begin(), x.atoms.end(), y.atoms.begin(), y.atoms.end(), std::back_inserter(out.atoms),
              [](const SizeAtom* a, const SizeAtom* b) { return a->order < b->order; });
   return out;
@@ -97,43 +100,6 @@ bool divides(const SizeTerm& y, const SizeTerm& x, SizeTerm& out) {
     else out.atoms.push_back(atom);
   }
   return next == y.atoms.size();
-}
-
-// floor(a / b): the exact quotient of as many leading terms as there are, and an atom for the rest.
-Dim floor_quotient(Dim a, Dim b) {
-  const Terms divisor = terms_of(b);
-  Terms found, rest_terms;
-  Dim left = a;
-  SizeTerm ratio;
-  while (!left.identical(0)) {
-    const Terms terms = terms_of(left);
-    if (divides(divisor[0], terms[0], ratio)) {
-      found.push_back(ratio);
-      left = left - dim_of({ratio}) * b;
-    } else if (b.is_symbolic()) {
-      break;
-    } else {  // a number: divide term by term
-      rest_terms.push_back(terms[0]);
-      left = left - dim_of({terms[0]});
-    }
-  }
-  Dim rest = left + dim_of(std::move(rest_terms));
-  if (!b.is_symbolic() && rest.is_symbolic() && !rest.expr().terms().empty()) {
-    // The number in the rest is between 0 and b.
-    const SizeTerm& last = rest.expr().terms().back();
-    const int64_t number = last.atoms.empty() ? last.factor : 0, by = b.code();
-    const int64_t whole = (number >= 0 ? number : number - by + 1) / by;
-    if (whole != 0) {
-      found.push_back({whole, {}});
-      rest = rest - whole * by;
-    }
-  }
-  const Dim quotient = dim_of(std::move(found));
-  if (rest.identical(0)) return quotient;
-  if (!rest.is_symbolic() && !b.is_symbolic()) return quotient + rest.code() / b.code();
-  // Nothing is split off where the divisor is an expression: floor(a / b) is found again as such.
-  if (b.is_symbolic()) return dim_of({{1, {atom_of(-1, a, b)}}});
-  return quotient + dim_of({{1, {atom_of(-1, rest, b)}}});
 }
 
 struct Bound {
@@ -204,6 +170,43 @@ bool contains(const SizeExpr& expr, const SizeAtom* wanted) {
 
 Dim symbol(int64_t index) { return dim_of({{1, {atom_of(index, 0, 0)}}}); }
 
+// floor(a / b): the exact quotient of as many leading terms as there are, and an atom for the rest.
+Dim floor_quotient(Dim a, Dim b) {
+  const Terms divisor = terms_of(b);
+  Terms found, rest_terms;
+  Dim left = a;
+  SizeTerm ratio;
+  while (!left.identical(0)) {
+    const Terms terms = terms_of(left);
+    if (divides(divisor[0], terms[0], ratio)) {
+      found.push_back(ratio);
+      left = left - dim_of({ratio}) * b;
+    } else if (b.is_symbolic()) {
+      break;
+    } else {  // a number: divide term by term
+      rest_terms.push_back(terms[0]);
+      left = left - dim_of({terms[0]});
+    }
+  }
+  Dim rest = left + dim_of(std::move(rest_terms));
+  if (!b.is_symbolic() && rest.is_symbolic() && !rest.expr().terms().empty()) {
+    // The number in the rest is between 0 and b.
+    const SizeTerm& last = rest.expr().terms().back();
+    const int64_t number = last.atoms.empty() ? last.factor : 0, by = b.code();
+    const int64_t whole = (number >= 0 ? number : number - by + 1) / by;
+    if (whole != 0) {
+      found.push_back({whole, {}});
+      rest = rest - whole * by;
+    }
+  }
+  const Dim quotient = dim_of(std::move(found));
+  if (rest.identical(0)) return quotient;
+  if (!rest.is_symbolic() && !b.is_symbolic()) return quotient + rest.code() / b.code();
+  // Nothing is split off where the divisor is an expression: floor(a / b) is found again as such.
+  if (b.is_symbolic()) return dim_of({{1, {atom_of(-1, a, b)}}});
+  return quotient + dim_of({{1, {atom_of(-1, rest, b)}}});
+}
+
 Dim Dim::sum(Dim a, Dim b) {
   Terms terms = terms_of(normal(a));
   const Terms more = terms_of(normal(b));
@@ -255,21 +258,27 @@ int64_t Dim::specialised() const {
   return number;
 }
 
+namespace {
+
+int64_t evaluate(const SizeAtom& atom, SymbolValues values) {
+  if (atom.symbol < 0) {
+    const int64_t a = morel::evaluate(atom.a, values), b = morel::evaluate(atom.b, values);
+    return b == 0 ? 0 : (a - ((a % b) + b) % b) / b;
+  }
+  if (static_cast<size_t>(atom.symbol) >= values.size()) outside();
+  return values[static_cast<size_t>(atom.symbol)];
+}
+
+}  // namespace
+
 int64_t evaluate(Dim dim, SymbolValues values) {
   if (!dim.is_symbolic()) return dim.code();
   int64_t out = 0;
   for (const SizeTerm& term : dim.expr().terms()) {
     int64_t product = term.factor;
-    for (const SizeAtom* atom : term.atoms) {
-      if (atom->symbol >= 0) {
-        if (static_cast<size_t>(atom->symbol) >= values.size()) outside();
-        product *= values[static_cast<size_t>(atom->symbol)];
-      } else {
-        const int64_t a = evaluate(atom->a, values), b = evaluate(atom->b, values);
-        product *= b == 0 ? 0 : (a - ((a % b) + b) % b) / b;
-      }
-    }
-    out += product;
+    for (const SizeAtom* atom : term.atoms)
+      check_size(!__builtin_mul_overflow(product, evaluate(*atom, values), &product));
+    check_size(!__builtin_add_overflow(out, product, &out));
   }
   return out;
 }
@@ -285,7 +294,7 @@ std::string to_string(Dim dim) {
     for (const SizeAtom* atom : term.atoms) {
       if (!product.empty()) product += '*';
       product += atom->symbol >= 0 ? "s" + std::to_string(atom->symbol)
-                                   : "(" + to_string(atom->a) + ")//(" + to_string(atom->b) + ")";
+                                   : "floor(" + to_string(atom->a) + ", " + to_string(atom->b) + ")";
     }
     out += product;
   }
@@ -295,8 +304,7 @@ std::string to_string(Dim dim) {
 // ---- assumptions ----
 
 std::string to_string(const SizeGuard& guard) {
-  constexpr std::string_view relations[] = {" == 0", " != 0", " >= 0"};
-  return to_string(guard.size) + std::string(relations[static_cast<int>(guard.kind)]);
+  return cat(to_string(guard.size), " ", guard_relations[static_cast<int>(guard.kind)], " 0");
 }
 
 SymbolicSizes::Use::Use(SymbolicSizes* sizes) : outer_(current_sizes) { current_sizes = sizes; }

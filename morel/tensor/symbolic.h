@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -34,6 +35,7 @@ class SizeExpr {
 };
 
 Dim symbol(int64_t index);  // s0, s1, ...
+Dim floor_quotient(Dim a, Dim b);
 using SymbolValues = std::span<const int64_t>;
 int64_t evaluate(Dim dim, SymbolValues values);
 
@@ -43,6 +45,7 @@ struct SizeGuard {
   Kind kind;
   Dim size;
 };
+inline constexpr std::string_view guard_relations[] = {"==", "!=", ">="};
 std::string to_string(const SizeGuard& guard);  // "s0-784 == 0"
 
 // The symbols of one graph: the numbers that it is built with, and what was assumed of them on the way. Symbols are at

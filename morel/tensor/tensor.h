@@ -117,9 +117,9 @@ class Tensor {
 
   const Shape& shape() const { return impl_->layout.shape; }
   const Strides& strides() const { return impl_->layout.strides; }
-  Dim dim(int64_t axis) const { return impl_->layout.shape[static_cast<size_t>(axis)]; }
+  int64_t dim(int64_t axis) const { return impl_->layout.shape[static_cast<size_t>(axis)]; }
   int64_t rank() const { return static_cast<int64_t>(impl_->layout.shape.size()); }
-  Dim size() const { return impl_->size; }
+  int64_t size() const { return impl_->size; }
   DType dtype() const { return impl_->dtype; }
   Device device() const { return impl_->storage ? impl_->storage->device() : Device{}; }
   bool is_contiguous() const { return impl_->contiguous; }

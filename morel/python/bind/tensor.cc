@@ -79,7 +79,7 @@ PyObject* get_rank(PyObject* self, void*) {
   return guarded([&] { return PyLong_FromLongLong(tensor_of(self).rank()); });
 }
 PyObject* get_size(PyObject* self, void*) {
-  return guarded([&] { return wrap(tensor_of(self).size()); });
+  return guarded([&] { return wrap(tensor_of(self)->size); });
 }
 PyObject* get_itemsize(PyObject* self, void*) {
   return guarded([&] { return PyLong_FromLongLong(size_of(tensor_of(self).dtype())); });
