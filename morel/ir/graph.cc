@@ -45,7 +45,7 @@ Node& Graph::add_node(const OpDef& op, std::string_view op_name, Args args, Type
   return *node;
 }
 
-bool bind_sizes(const Graph& graph, std::span<const Value> parameters, std::vector<int64_t>& values) {
+bool bind_sizes(const Graph& graph, std::span<const Value> parameters, Numbers& values) {
   values.assign(graph.sizes ? graph.sizes->count() : 0, 0);
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Shape &wanted = graph.parameters[i]->types[0].shape, &given = shape_of(parameters[i]);

@@ -98,7 +98,7 @@ void for_each_function(const Graph& graph, F&& fn) {
 }
 
 // Reads the values of a graph's symbols off the sizes of its parameters; false where a fixed size differs.
-bool bind_sizes(const Graph& graph, std::span<const Value> parameters, std::vector<int64_t>& values);
+bool bind_sizes(const Graph& graph, std::span<const Value> parameters, Numbers& values);
 
 // Text form, which ir/parse.h reads back:
 //   graph f(%0: f32[2,3]) captures(%1: f32[3]) {

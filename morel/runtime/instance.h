@@ -17,10 +17,10 @@ class Instance {
   std::span<const Type> types_of(const Step& step) const;
 
   const Executor& executor_;
-  std::vector<Type> signature_;   // of the parameters
-  std::vector<int64_t> symbols_;  // values of the whole graph's sizes
-  std::vector<Type> types_;       // of the slots
-  std::vector<Args> args_;        // of the steps: constants; what lies in slots is filled in by a run
+  std::vector<Type> signature_;  // of the parameters
+  Numbers symbols_;              // values of the whole graph's sizes
+  std::vector<Type> types_;      // of the slots
+  std::vector<Args> args_;       // of the steps: constants; what lies in slots is filled in by a run
 };
 
 }  // namespace morel

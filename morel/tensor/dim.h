@@ -4,6 +4,7 @@
 // graph serves only calls in which that comes out the same.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -28,7 +29,7 @@ class Dim {
   explicit Dim(const SizeExpr* expr) : code_(std::numeric_limits<int64_t>::min() + reinterpret_cast<intptr_t>(expr)) {}
 
   operator int64_t() const {  // NOLINT
-    if (is_symbolic()) [[unlikely]]
+    if (code_ < lowest) [[unlikely]]
       return specialised();
     return code_;
   }
@@ -47,12 +48,11 @@ class Dim {
   }
 
   friend bool operator==(Dim a, Dim b) {
-    if (a.is_symbolic() || b.is_symbolic()) [[unlikely]]
-      return equal(a, b);
-    return a.code_ == b.code_;
+    if (a.code_ == b.code_) return true;
+    return std::min(a.code_, b.code_) < lowest && equal(a, b);
   }
   friend bool operator<(Dim a, Dim b) {
-    if (a.is_symbolic() || b.is_symbolic()) [[unlikely]]
+    if (std::min(a.code_, b.code_) < lowest) [[unlikely]]
       return less(a, b);
     return a.code_ < b.code_;
   }
@@ -62,7 +62,7 @@ class Dim {
 
 #define MOREL_DIM_OPERATOR(symbol, slow)                                                                               \
   friend Dim operator symbol(Dim a, Dim b) {                                                                           \
-    if (a.is_symbolic() || b.is_symbolic()) [[unlikely]]                                                               \
+    if (std::min(a.code_, b.code_) < lowest) [[unlikely]]                                                              \
       return slow(a, b);                                                                                               \
     return Dim(a.code_ symbol b.code_);                                                                                \
   }                                                                                                                    \

@@ -208,15 +208,20 @@ Dim floor_quotient(Dim a, Dim b) {
 }
 
 Dim Dim::sum(Dim a, Dim b) {
+  if (!a.is_symbolic() && !b.is_symbolic()) return a.code_ + b.code_;
   Terms terms = terms_of(normal(a));
   const Terms more = terms_of(normal(b));
   terms.insert(terms.end(), more.begin(), more.end());
   return dim_of(std::move(terms));
 }
 
-Dim Dim::difference(Dim a, Dim b) { return sum(a, product(b, -1)); }
+Dim Dim::difference(Dim a, Dim b) {
+  if (!a.is_symbolic() && !b.is_symbolic()) return a.code_ - b.code_;
+  return sum(a, product(b, -1));
+}
 
 Dim Dim::product(Dim a, Dim b) {
+  if (!a.is_symbolic() && !b.is_symbolic()) return a.code_ * b.code_;
   Terms terms;
   const Terms first = terms_of(normal(a)), second = terms_of(normal(b));
   for (const SizeTerm& x : first)
@@ -235,13 +240,14 @@ Dim Dim::quotient(Dim a, Dim b) {
 Dim Dim::remainder(Dim a, Dim b) { return a - b * quotient(a, b); }
 
 bool Dim::equal(Dim a, Dim b) {
-  if (a.identical(b)) return true;
+  if (!a.is_symbolic() && !b.is_symbolic()) return a.code_ == b.code_;
   const Dim zero = a - b;
   if (current_sizes) return current_sizes->decide(SizeGuard::Kind::Zero, zero);
   return known_truth(SizeGuard::Kind::Zero, zero) == 1;  // sizes not known to be equal are taken as different
 }
 
 bool Dim::less(Dim a, Dim b) {
+  if (!a.is_symbolic() && !b.is_symbolic()) return a.code_ < b.code_;
   const Dim difference = b - a - 1;
   if (current_sizes) return current_sizes->decide(SizeGuard::Kind::NotNegative, difference);
   const int known = known_truth(SizeGuard::Kind::NotNegative, difference);
@@ -250,6 +256,7 @@ bool Dim::less(Dim a, Dim b) {
 }
 
 int64_t Dim::specialised() const {
+  if (!is_symbolic()) return code_;
   if (!current_sizes) outside();
   const Dim now = current_sizes->normal(*this);
   if (!now.is_symbolic()) return now.code_;

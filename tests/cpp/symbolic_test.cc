@@ -1,9 +1,9 @@
 // Sizes as expressions: normal forms, what is assumed, and agreement with plain integers on random expressions.
 #include "morel/tensor/symbolic.h"
 
-#include <gtest/gtest.h>
-
 #include <random>
+
+#include <gtest/gtest.h>
 
 #include "morel/base/error.h"
 #include "morel/ir/parse.h"

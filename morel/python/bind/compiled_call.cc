@@ -34,8 +34,8 @@ struct Remembered {
   std::vector<Fact> facts;
   nb::object graph;
   const Executor* executor = nullptr;
-  std::vector<int64_t> served;  // values of the graph's sizes that were found to fit last
-  bool is_single = false;       // the result is one tensor, not a tuple of them
+  Numbers served;          // values of the graph's sizes that were found to fit last
+  bool is_single = false;  // the result is one tensor, not a tuple of them
 };
 
 struct CompiledCall {
@@ -74,9 +74,9 @@ bool matches(Remembered& entry, PyObject* const* args, Py_ssize_t count, Tensors
     if (pattern.is_tensor) tensors.push_back(Tensor(unwrap(args[i])));
   }
   const Graph& graph = entry.executor->graph();
-  std::vector<int64_t> values;
+  Numbers values;
   if (!bind_sizes(graph, {tensors.data(), tensors.size()}, values)) return false;
-  if (values != entry.served) {
+  if (!(values == entry.served)) {
     if (!graph.sizes->hold(values)) return false;
     entry.served = std::move(values);
   }

@@ -225,7 +225,7 @@ std::vector<std::string> assumptions(PyGraph& self) {
 bool serves(PyGraph& self, const std::vector<Tensor>& parameters) {
   Values given;
   for (const Tensor& parameter : parameters) given.push_back(parameter);
-  std::vector<int64_t> values;
+  Numbers values;
   return bind_sizes(*self.graph, {given.data(), given.size()}, values) &&
          (!self.graph->sizes || self.graph->sizes->hold(values));
 }
