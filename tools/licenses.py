@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 COMMON = Path("/usr/share/common-licenses")
-COMPILED_IN = ["nlohmann-json3-dev"]  # Debian packages of headers
+COMPILED_IN = ["nlohmann-json3-dev", "llvm-19-dev"]  # Debian packages of headers and static libraries
 
 
 def debian_text(package: str) -> str:
