@@ -5,6 +5,8 @@ import math
 import nn_models
 import numpy as np
 import pytest
+from test_graph_operators import DATA_DEPENDENT, differentiable, same_bits
+from test_operators import Fixed, _every_sample, arrays_of, run, tensor_of
 
 import morel as ms
 from morel import Parameter, Tensor, mint, nn, ops
@@ -197,3 +199,58 @@ def test_assumptions_are_shown():
     jitted(random(3, 8))
     assert jitted.__compiled__.graphs[0].assumptions == ["s1-8 == 0"]
     assert "f32[s0,s1]" in repr(jitted.__compiled__.graphs[0])
+
+
+# --- every operator at sizes that its graph was not built with ---
+
+
+def grown(arrays, size):
+    """All axes of `size` elements get one more, so that what fitted together still does."""
+
+    def grow(array):
+        if isinstance(array, Fixed):
+            return Fixed(grow(array.array))
+        return np.pad(array, [(0, int(axis == size)) for axis in array.shape], mode="edge") if array.ndim else array
+
+    return [grow(array) for array in arrays]
+
+
+def sizes_of(arrays):
+    shapes = [array.array.shape if isinstance(array, Fixed) else array.shape for array in arrays]
+    return sorted({size for shape in shapes for size in shape if size > 1})
+
+
+# The number of their results depends on a size, or a number is computed from one (the root of the head size).
+OF_A_NUMBER = {"ops.split", "ops.unbind", "ops.chunk", "ops.scaled_dot_product_attention"}
+
+
+def at_other_sizes(sample, dtype, function, same):
+    """A graph built with the sample's sizes gives what PyNative gives at others that the operator takes."""
+    arrays = arrays_of(sample, dtype)
+    jitted = ms.jit(lambda *given: function(*given))
+    jitted(*(tensor_of(array, dtype) for array in arrays))
+    for size in sizes_of(arrays):
+        tensors = [tensor_of(array, dtype) for array in grown(arrays, size)]
+        try:
+            wanted = function(*tensors)
+        except (ValueError, TypeError, IndexError):
+            continue  # the sample's numbers do not go with this size
+        wanted, actual = (x if isinstance(x, (tuple, list)) else (x,) for x in (wanted, jitted(*tensors)))
+        for a, b in zip(actual, wanted, strict=True):
+            same(a, b)
+    assert jitted.__compiled__.compiled == 1 or sample.name in OF_A_NUMBER
+
+
+@pytest.mark.parametrize("sample", _every_sample(lambda sample: sample.name not in DATA_DEPENDENT))
+def test_an_operator_at_other_sizes(sample):
+    at_other_sizes(sample, sample.dtypes[0], lambda *given: run(sample, given), same_bits)
+
+
+@pytest.mark.parametrize("sample", _every_sample(differentiable))
+def test_a_gradient_at_other_sizes(sample):
+    places = tuple(place for place, array in enumerate(arrays_of(sample, "float64")) if not isinstance(array, Fixed))
+
+    def close(actual, wanted):
+        np.testing.assert_allclose(actual.asnumpy(), wanted.asnumpy(), rtol=1e-12, atol=1e-13)
+
+    at_other_sizes(sample, "float64", ms.grad(lambda *given: (run(sample, given) ** 2).sum(), places), close)
