@@ -1,6 +1,7 @@
 #include "morel/tensor/symbolic.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -322,6 +323,22 @@ Dim SymbolicSizes::add(int64_t example) {
   MOREL_ASSERT(example >= least);
   examples_.push_back(example);
   return symbol(static_cast<int64_t>(examples_.size()) - 1);
+}
+
+std::string SymbolicSizes::legend(std::string_view text) const {
+  const auto is_word = [&](size_t at) {
+    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_');
+  };
+  std::string out;
+  for (size_t i = 0; i < examples_.size(); ++i) {
+    const std::string name = "s" + std::to_string(i);
+    for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+      if ((at > 0 && is_word(at - 1)) || is_word(at + name.size())) continue;
+      out += cat(out.empty() ? "" : ", ", name, "=", examples_[i]);
+      break;
+    }
+  }
+  return out;
 }
 
 bool SymbolicSizes::hold(SymbolValues values) const {

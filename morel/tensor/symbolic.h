@@ -57,6 +57,8 @@ class SymbolicSizes final : public RefCounted {
   size_t count() const { return examples_.size(); }
   SymbolValues examples() const { return examples_; }
   const std::vector<SizeGuard>& guards() const { return guards_; }
+  // "s0=32, s2=784": what stands for the symbols that a text mentions.
+  std::string legend(std::string_view text) const;
   // Whether a graph that was built with these serves other values.
   bool hold(SymbolValues values) const;
 

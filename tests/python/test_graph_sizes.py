@@ -159,7 +159,7 @@ def test_sizes_that_had_to_be_equal_are_checked():
     assert jitted.__compiled__.compiled == 1
     with pytest.raises(ValueError, match="cannot be broadcast"):
         jitted(random(3, 4), random(5, 4))
-    with pytest.raises(ValueError, match=r"\[32,784\]|32"):
+    with pytest.raises(ValueError, match=r"\[s0,s1\] of 25088 elements(.|\n)*with the sizes s0=32, s1=784"):
         ms.jit(lambda x: x.reshape(-1, 5, 784))(random(32, 784))
 
 

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "morel/python/bind/bind.h"
+#include "morel/tensor/symbolic.h"
 
 namespace morel::bind {
 namespace {
@@ -48,7 +49,11 @@ void set_python_error() {
   } catch (PythonError& error) {
     PyErr_Restore(error.type, error.value, error.traceback);
   } catch (const Error& error) {
-    PyErr_SetString(exception_class(error.kind()), error.what());
+    std::string text = error.message();
+    const SymbolicSizes* sizes = SymbolicSizes::current();
+    if (const std::string legend = sizes ? sizes->legend(text) : ""; !legend.empty())
+      text += "\nwith the sizes " + legend;
+    PyErr_SetString(exception_class(error.kind()), text.c_str());
   } catch (const nb::python_error& error) {
     nb::python_error copy(error);
     copy.restore();
