@@ -16,6 +16,22 @@ void next_rng(const KernelCall& call) {
   std::copy_n(state.ints().data(), 2, call.outs[0].as<int64_t>());
 }
 
+void write_state(const Generator& generator, const Tensor& out) {
+  out.as<int64_t>()[0] = generator.seed();
+  out.as<int64_t>()[1] = generator.offset();
+}
+
+void rng_state(const KernelCall& call) { write_state(default_generator(), call.outs[0]); }
+
+void exchange_rng(const KernelCall& call) {
+  const Tensor state = call.tensor(0);
+  const int64_t seed = state.as<int64_t>()[0], offset = state.as<int64_t>()[1];
+  Generator& generator = default_generator();
+  write_state(generator, call.outs[0]);
+  generator.set_seed(seed);
+  generator.set_offset(offset);
+}
+
 // args: size, low, high, dtype, rng.
 void random_uniform(const KernelCall& call) {
   const Tensor& out = call.outs[0];
@@ -67,6 +83,8 @@ void dropout_mask(const KernelCall& call) {
 std::span<const KernelEntry> random_kernels() {
   static constexpr KernelEntry entries[] = {
       {"next_rng", next_rng},
+      {"rng_state", rng_state},
+      {"exchange_rng", exchange_rng},
       {"random_uniform", random_uniform},
       {"random_normal", random_normal},
       {"random_truncated_normal", random_truncated_normal},

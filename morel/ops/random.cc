@@ -15,6 +15,8 @@ void check_probability(const ArgView& c, double p) {
   MOREL_CHECK(p >= 0 && p <= 1, Value, "For '", display_name(c.op()), "', 'p' must be in [0, 1], but got ", p);
 }
 
+Types rng_type(const ArgView&) { return {{DType::Int64, Shape{2}}}; }
+
 }  // namespace
 
 void register_random(Registry& registry) {
@@ -24,9 +26,21 @@ void register_random(Registry& registry) {
        .doc =
            "Seed and offset of the default generator for one call, int64[2]; moves the generator on. Graphs draw their "
            "random numbers through it.",
-       .infer = [](const ArgView&) -> Types {
-         return {Type{DType::Int64, Shape{2}}};
-       },
+       .infer = rng_type,
+       .kernel = true,
+       .flags = kNoGrad | kRandom | kEffect | kHidden,
+       .dtypes = set_of({DType::Int64})});
+  add({.name = "rng_state",
+       .args = "",
+       .doc = "Seed and offset of the default generator, int64[2].",
+       .infer = rng_type,
+       .kernel = true,
+       .flags = kNoGrad | kRandom | kHidden,
+       .dtypes = set_of({DType::Int64})});
+  add({.name = "exchange_rng",
+       .args = "state: Tensor",
+       .doc = "Sets seed and offset of the default generator; what they were before.",
+       .infer = rng_type,
        .kernel = true,
        .flags = kNoGrad | kRandom | kEffect | kHidden,
        .dtypes = set_of({DType::Int64})});

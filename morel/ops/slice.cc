@@ -377,6 +377,14 @@ void register_splits(Family& add) {
        .view = [](const ArgView&, const Layout& input) -> std::optional<Layout> { return input; },
        .grad = [](const GradCall& g) -> Syms { return {g.dout()}; },
        .flags = kHidden | kConversion});
+  add({.name = "view_after",
+       .args = "input: Tensor, after: Tensor[]",
+       .doc =
+           "A view of the whole of input that is there once all of `after` are; what is computed from it is not shared "
+           "with what is computed from input.",
+       .view = [](const ArgView&, const Layout& input) -> std::optional<Layout> { return input; },
+       .grad = [](const GradCall& g) -> Syms { return {g.dout()}; },
+       .flags = kHidden});
   add({.name = "expand_as",
        .args = "input: Tensor, other: Tensor",
        .doc = "View of input broadcast to the shape of other.",

@@ -25,6 +25,9 @@ class GraphScope {
   Tensor tensor_of(Value value) const;
   // Makes `tensor` stand for another value of the same shape; views write through to their base.
   void assign(const Tensor& tensor, Value value);
+  // Until they are cleared, value_of gives stand-ins for tensors of outside.
+  void set_stand_in(const Tensor& tensor, Value value) { stand_ins_[tensor.get()] = std::move(value); }
+  void clear_stand_ins() { stand_ins_.clear(); }
   // Values of the enclosing scope, one for each parameter added by value_of.
   const std::vector<Tensor>& imports() const { return imports_; }
 
@@ -40,6 +43,7 @@ class GraphScope {
   int grad_depth_;
   GraphBuilder builder_;
   std::vector<Tensor> imports_;
+  std::unordered_map<const TensorImpl*, Value> stand_ins_;
   std::unordered_map<const Node*, std::unordered_map<uint32_t, Value>> imported_;
 };
 

@@ -50,7 +50,8 @@ Value evaluate(const Operand& operand, SymbolValues symbols) {
 Instance::Instance(const Executor& executor, std::span<const Value> parameters, SymbolValues symbols)
     : executor_(executor), symbols_(symbols.begin(), symbols.end()), types_(executor.num_slots()) {
   if (executor.graph().sizes) bind_sizes(executor.graph(), parameters, symbols_);
-  for (const Value& parameter : parameters) signature_.push_back(type_of(parameter));
+  // A sequence, which only loops read, has no type of its own.
+  for (const Value& parameter : parameters) signature_.push_back(parameter.is_list() ? Type() : type_of(parameter));
   std::copy(signature_.begin(), signature_.end(), types_.begin());
   size_t slot = parameters.size();
   for (const Ref<Node>& capture : executor.graph().captures) types_[slot++] = type_of(capture->captured);
@@ -66,7 +67,8 @@ bool Instance::fits(std::span<const Value> parameters, SymbolValues symbols) con
   if (!executor_.graph().sizes && !std::equal(symbols.begin(), symbols.end(), symbols_.begin(), symbols_.end()))
     return false;
   for (size_t i = 0; i < parameters.size(); ++i)
-    if (shape_of(parameters[i]) != signature_[i].shape || dtype_of_value(parameters[i]) != signature_[i].dtype)
+    if (!parameters[i].is_list() &&
+        (shape_of(parameters[i]) != signature_[i].shape || dtype_of_value(parameters[i]) != signature_[i].dtype))
       return false;
   return true;
 }

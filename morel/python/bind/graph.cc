@@ -28,16 +28,28 @@ struct OpenScope {
 };
 thread_local std::vector<std::unique_ptr<OpenScope>> OpenScope::scopes;
 
+}  // namespace
+
 GraphScope& open_scope() {
   MOREL_CHECK(!OpenScope::scopes.empty(), Internal, "internal error: no graph is being built; please report it");
   return OpenScope::scopes.back()->scope;
 }
+void close_scope() { OpenScope::scopes.pop_back(); }
+
+bool serves(const Graph& graph, const std::vector<Tensor>& parameters) {
+  Values given;
+  for (const Tensor& parameter : parameters) given.push_back(parameter);
+  Numbers values;
+  return bind_sizes(graph, {given.data(), given.size()}, values) && (!graph.sizes || graph.sizes->hold(values));
+}
+
+namespace {
 
 PyGraph end_graph(const std::vector<Tensor>& results) {
   GraphScope& scope = open_scope();
   for (const Tensor& result : results) scope.builder().graph().results.push_back(scope.value_of(result));
   PyGraph out{scope.builder().graph_ref(), scope.imports(), nullptr};
-  OpenScope::scopes.pop_back();
+  close_scope();
   return out;
 }
 
@@ -176,6 +188,30 @@ nb::list graph_call(const PyGraph& function, const std::vector<Tensor>& operands
   return tensors_of(open_scope().call(find_op("call"), args));
 }
 
+// Views of tensors that are there once others are: what reads them runs then, not before. Where a tensor is one of
+// outside, they also stand for it, until graph_release.
+nb::list graph_hold(const std::vector<Tensor>& tensors, const std::vector<Tensor>& until) {
+  GraphScope& scope = open_scope();
+  Value::List after;
+  for (const Tensor& tensor : until) after.push_back(scope.value_of(tensor));
+  nb::list out;
+  for (const Tensor& tensor : tensors) {
+    const Value args[] = {scope.value_of(tensor), after};
+    const Value held = scope.builder().emit(find_op("view_after"), args)[0];
+    if (!tensor->is_symbolic()) scope.set_stand_in(tensor, held);
+    out.append(nb::cast(scope.tensor_of(held)));
+  }
+  return out;
+}
+
+bool draws(const Node& node) {
+  bool found = node.op == &find_op("next_rng");
+  for_each_body(node, [&](const Graph& body) {
+    found |= std::ranges::any_of(body.nodes, [](const Ref<Node>& inner) { return draws(*inner); });
+  });
+  return found;
+}
+
 bool is_parameter_of_graph(const Tensor& tensor) {
   const Node* node = node_of(open_scope().value_of(tensor));
   return !node->op && !node->captured;
@@ -222,14 +258,6 @@ std::vector<std::string> assumptions(PyGraph& self) {
   return out;
 }
 
-bool serves(PyGraph& self, const std::vector<Tensor>& parameters) {
-  Values given;
-  for (const Tensor& parameter : parameters) given.push_back(parameter);
-  Numbers values;
-  return bind_sizes(*self.graph, {given.data(), given.size()}, values) &&
-         (!self.graph->sizes || self.graph->sizes->hold(values));
-}
-
 nb::list run(PyGraph& self, const std::vector<Tensor>& parameters) {
   Values given;
   for (const Tensor& parameter : parameters) given.push_back(parameter);
@@ -266,7 +294,10 @@ void bind_graph(nb::module_& module) {
   nb::class_<PyGraph>(module, "Graph", "A compiled function: call it with its tensors.")
       .def("__call__", &run)
       .def_prop_ro("assumptions", &assumptions, "What is assumed of the sizes s0, s1, ... of the parameters.")
-      .def("serves", &serves, "Whether the graph can be called with tensors of these sizes.")
+      .def(
+          "serves",
+          [](PyGraph& self, const std::vector<Tensor>& parameters) { return serves(*self.graph, parameters); },
+          "Whether the graph can be called with tensors of these sizes.")
       .def("__repr__", [](PyGraph& self) { return print(*self.graph); })
       .def_static("parse", &parsed_graph, nb::arg("text"), nb::arg("captures") = nb::make_tuple(),
                   "The graph that a text describes (what repr() writes), with the tensors that it captures.")
@@ -282,7 +313,7 @@ void bind_graph(nb::module_& module) {
           "Optimises the graph and makes it ready to be called.");
   module.def("graph_begin",
              [](std::string name) { OpenScope::scopes.push_back(std::make_unique<OpenScope>(std::move(name))); });
-  module.def("graph_abort", [] { OpenScope::scopes.pop_back(); });
+  module.def("graph_abort", &close_scope);
   module.def("graph_end", &end_graph);
   module.def("graph_active", [] { return GraphScope::current() != nullptr; });
   module.def("graph_place", [](std::string place) { open_scope().builder().set_place(std::move(place)); });
@@ -299,6 +330,14 @@ void bind_graph(nb::module_& module) {
         return open_scope().call(find_op("zeros"), args)[0].tensor();
       },
       "Zeros of the type of a tensor, of which nothing else is read.");
+  module.def("graph_hold", &graph_hold);
+  module.def("graph_release", [] { open_scope().clear_stand_ins(); });
+  module.def("graph_num_nodes", [] { return open_scope().builder().graph().nodes.size(); });
+  module.def("graph_draws_since", [](size_t first) {
+    const auto& nodes = open_scope().builder().graph().nodes;
+    return std::any_of(nodes.begin() + static_cast<int64_t>(first), nodes.end(),
+                       [](const auto& n) { return draws(*n); });
+  });
   module.def("graph_is_parameter", &is_parameter_of_graph);
   module.def("graph_depth", [] { return OpenScope::scopes.size(); });
   module.def("graph_if", &graph_if);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "morel/runtime/executor.h"
+#include "morel/runtime/graph_scope.h"
 
 namespace morel::bind {
 
@@ -14,5 +15,11 @@ struct PyGraph {
   std::vector<Tensor> imports;
   std::unique_ptr<Executor> executor;
 };
+
+// The innermost graph that is being built on this thread.
+GraphScope& open_scope();
+void close_scope();
+// Whether a graph can be called with tensors of these sizes.
+bool serves(const Graph& graph, const std::vector<Tensor>& parameters);
 
 }  // namespace morel::bind

@@ -21,5 +21,6 @@ NB_MODULE(_core, module) {
   bind_system(module);
   bind_io(module);
   bind_graph(module);
+  bind_training(module);
   bind_compiled_call(module);
 }

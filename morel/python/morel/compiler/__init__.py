@@ -1,7 +1,6 @@
 """Graph mode: functions and cells compiled into graphs."""
 
 import functools
-import inspect
 import types
 import weakref
 
@@ -53,7 +52,8 @@ class CompiledFunction:
     Tensors are known by dtype and number of axes, everything else by what it is: numbers, strings, objects; also the plain
     attributes of cells, globals and variables of outer functions that the code reads, and the training flags of cells. A graph
     serves all sizes of its tensors for which what was assumed while it was built holds (sizes of 0 and 1 stay as they are). Parameters and other tensors that the function reads from outside are read at every
-    call. Within a gradient of PyNative mode the function itself runs.
+    call. Within a gradient of PyNative mode a graph that is differentiated with it runs (``_core.TrainedGraph``), within a
+    gradient of a gradient the function itself.
     """
 
     def __init__(self, function):
@@ -73,7 +73,7 @@ class CompiledFunction:
     def _call(self, *args, **kwargs):
         if _core.graph_active():
             return call_in_graph(self.function, args, kwargs)
-        if _core.grad_enabled():
+        if _core.grad_depth() > 1:
             return self.function(*args, **kwargs)
         entry, tensors = self._find(args, kwargs)
         return entry.run(tensors)
@@ -85,26 +85,30 @@ class CompiledFunction:
     def _find(self, args, kwargs):
         """(the graph for these arguments, the tensors among them)"""
         leaves, structure = flatten((args, kwargs))
-        key = (structure, tuple(kind_of(leaf) for leaf in leaves))
-        entries = self.entries.setdefault(key, [])
         tensors = [leaf for leaf in leaves if isinstance(leaf, _core.Tensor)]
+        # Within a gradient: the places of the tensors at which it is wanted.
+        places = None
+        if _core.grad_enabled():
+            places = tuple(place for place, tensor in enumerate(tensors) if _core.requires_grad(tensor))
+        key = (structure, tuple(kind_of(leaf) for leaf in leaves), places)
+        entries = self.entries.setdefault(key, [])
         for entry in entries:
             if entry.holds() and entry.graph.serves(tensors):
                 break
         else:
-            entry = self._compile(leaves, structure)
+            entry = self._compile(leaves, structure, places)
             entry.kept = [leaf for leaf in leaves if not isinstance(leaf, _core.Tensor)]
             entries.append(entry)
-            if not kwargs and len(leaves) == len(args) and entry.is_flat():
+            if places is None and not kwargs and len(leaves) == len(args) and entry.is_flat():
                 _core.remember_call(self.call, args, entry.graph, entry.facts, entry.structure is None)
         return entry, tensors
 
-    def _compile(self, leaves, structure):
+    def _compile(self, leaves, structure, places):
         self.compiled += 1
         with Session() as session:
-            return session.compile(lambda: self._build(leaves, structure))
+            return session.compile(lambda: self._build(leaves, structure, places))
 
-    def _build(self, leaves, structure):
+    def _build(self, leaves, structure, places):
         name = getattr(self.function, "__name__", type(self.function).__name__)
         _core.graph_begin(name)
         try:
@@ -114,17 +118,19 @@ class CompiledFunction:
                 output = Interpreter().call(self.function, args, kwargs)
             results, tree = flatten(output)
             constants = [None if isinstance(result, _core.Tensor) else (_plain(result),) for result in results]
-            graph = _core.graph_end([result for result in results if isinstance(result, _core.Tensor)])
+            tensors = [result for result in results if isinstance(result, _core.Tensor)]
+            graph = _core.graph_end(tensors) if places is None else _core.graph_end_trained(tensors, places)
         except BaseException:
             _core.graph_abort()
             raise
-        graph.compile()
+        if places is None:
+            graph.compile()
         return _Entry(graph, tree, constants, facts.values())
 
 
 def call_compiled_cell(cell, call, args, kwargs):
     """A call of a cell in GRAPH_MODE. ``call`` is the call of PyNative mode."""
-    if _core.graph_active() or _core.grad_enabled():
+    if _core.graph_active() or _core.grad_depth() > 1:
         return call(cell, *args, **kwargs)
     return compiled_cell(cell).call(*args, **kwargs)
 
@@ -176,11 +182,11 @@ def jit(function=None, *, capture_mode="ast", jit_level="O0", dynamic=0, fullgra
     if isinstance(function, Cell):
         function.construct = jit(function.construct)
         return function
+    if not callable(function):
+        raise TypeError(f"For 'jit', 'function' must be a function or a Cell, but got {type(function).__name__}.")
     if isinstance(function, types.MethodType):
         return CompiledFunction(function).call
-    if not inspect.isfunction(function):
-        raise TypeError(f"For 'jit', 'function' must be a function or a Cell, but got {type(function).__name__}.")
-    return _decorate(function)
+    return function if hasattr(function, "__compiled__") else _decorate(function)
 
 
 def _decorate(function):

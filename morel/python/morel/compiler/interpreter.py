@@ -311,7 +311,22 @@ class Interpreter:
             return cell(*args, **kwargs)
         if not cell._names_checked:
             cell._prepare()
+        if cell._recompute_flag and not getattr(_recorder, "recomputes", False):
+            return self.recompute(cell, args, kwargs)
         return self.call(cell.construct, args, kwargs)
+
+    def recompute(self, cell, args, kwargs):
+        """A cell that asks to be computed again in the backward pass; those within it are part of that."""
+        from morel.common.recomputation import run_and_forget
+
+        def run(*inputs, **options):
+            _recorder.recomputes = True
+            try:
+                return self.call(cell.construct, inputs, options)
+            finally:
+                _recorder.recomputes = False
+
+        return run_and_forget(run, cell.trainable_params(), args, kwargs)
 
     def run_source(self, source, args, kwargs, outer=None):
         names = source.bind(args, kwargs)

@@ -557,7 +557,8 @@ class Cell(CellHooks, CellState):
     def recompute(self, *, use_reentrant=True, output_recompute=False, **kwargs):
         """Asks for activations to be computed again in the backward pass.
 
-        Values and gradients are the same either way; in PyNative mode only the wish is recorded.
+        Values and gradients are the same either way; in PyNative mode only the wish is recorded. The outermost of cells
+        within each other that ask for it is computed again as a whole.
         """
         known = ("mp_comm_recompute", "parallel_optimizer_comm_recompute", "recompute_slice_activation")
         for key in kwargs:
