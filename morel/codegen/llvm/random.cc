@@ -1,5 +1,5 @@
-// LLVM's static libraries ask glibc 2.36 for random numbers (names of temporary files). With a function of our own in this
-// library, whose symbols are hidden, it runs with older ones.
+// LLVM's static libraries ask glibc 2.36 for random numbers (names of temporary files). With a function of our own in
+// this library, whose symbols are hidden, it runs with older ones.
 #include <sys/random.h>
 
 #include <cstdint>
