@@ -186,7 +186,12 @@ Expr inner_index() { return make(ScalarOp::Index, DType::Int64, {}); }
 Expr row_index() { return make(ScalarOp::RowIndex, DType::Int64, {}); }
 
 Expr cast(const Expr& x, DType dtype) {
-  if (x->op == ScalarOp::Const) return constant(x->value, dtype);
+  if (x->op == ScalarOp::Const) {
+    const float value = static_cast<float>(x->value.real());
+    if (dtype == DType::Float16) return constant(to_float(to_float16(value)), dtype);
+    if (dtype == DType::BFloat16) return constant(to_float(to_bfloat16(value)), dtype);
+    return constant(x->value, dtype);
+  }
   if (is_half(dtype)) {
     const Expr wide = cast(x, DType::Float32);
     if (wide->op == ScalarOp::RoundTo && wide->index == static_cast<int64_t>(dtype)) return wide;

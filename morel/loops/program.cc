@@ -36,30 +36,60 @@ ProgramBuilder::ProgramBuilder(std::string name, ProgramKind kind, bool across) 
 }
 
 Expr ProgramBuilder::input(DType dtype) {
+  if (call_) return call_->inputs.at(call_->next_input++);
   program_.buffers.push_back({dtype, BufferRole::Input});
   return load(static_cast<int64_t>(program_.buffers.size()) - 1, dtype);
 }
 
-int64_t ProgramBuilder::output(DType dtype) {
+int64_t ProgramBuilder::add_output(DType dtype) {
   program_.buffers.push_back({dtype, BufferRole::Output});
   return static_cast<int64_t>(program_.buffers.size()) - 1;
 }
 
+int64_t ProgramBuilder::output(DType dtype) {
+  if (!call_) return add_output(dtype);
+  call_->dtypes.push_back(dtype);
+  call_->outputs.emplace_back();
+  return -static_cast<int64_t>(call_->outputs.size());  // no buffer
+}
+
 Expr ProgramBuilder::row_input(DType dtype) {
   const Expr out = input(dtype);
-  program_.buffers.back().per_row = !across_;
+  if (!call_) program_.buffers.back().per_row = !across_;
   return out;
 }
 
 int64_t ProgramBuilder::scratch(DType dtype) {
-  const int64_t out = output(dtype);
+  const int64_t out = add_output(dtype);
   program_.buffers.back().scratch = true;
   return out;
 }
 
+void ProgramBuilder::begin_call(std::vector<Expr> inputs, std::vector<Expr> params) {
+  MOREL_ASSERT(!call_);
+  call_.emplace();
+  call_->inputs = std::move(inputs);
+  call_->params = std::move(params);
+}
+
+std::vector<Expr> ProgramBuilder::end_call() {
+  std::vector<Expr> out = std::move(call_->outputs);
+  call_.reset();
+  return out;
+}
+
+Expr ProgramBuilder::record(int64_t output, const Expr& value) {
+  const size_t idx = static_cast<size_t>(-output - 1);
+  const DType dtype = call_->dtypes.at(idx);
+  const Expr typed = value->weak ? constant(value->value, dtype) : value;
+  return call_->outputs[idx] = is_half(dtype) ? cast(typed, dtype) : typed;
+}
+
 Expr ProgramBuilder::position() { return across_ ? row_index() : inner_index(); }
 
-Expr ProgramBuilder::param(DType dtype) { return loops::param(program_.num_params++, dtype); }
+Expr ProgramBuilder::param(DType dtype) {
+  return call_ ? cast(call_->params.at(call_->next_param++), dtype) : loops::param(program_.num_params++, dtype);
+}
 
 Expr ProgramBuilder::row_length() { return loops::param(-1, DType::Float64); }
 
@@ -77,6 +107,7 @@ Expr ProgramBuilder::reduce(ReduceOp op, const Expr& value) {
 }
 
 Expr ProgramBuilder::store(int64_t output, const Expr& value) {
+  if (output < 0) return record(output, value);
   const DType dtype = program_.buffers.at(output).dtype;
   const Expr typed = value->weak ? constant(value->value, dtype) : value;
   program_.statements.push_back({Statement::Kind::Store, typed, ReduceOp::Sum, output, 0});
@@ -84,6 +115,7 @@ Expr ProgramBuilder::store(int64_t output, const Expr& value) {
 }
 
 void ProgramBuilder::store_row(int64_t output, const Expr& value) {
+  if (output < 0) return void(record(output, value));
   const Expr typed = value->weak ? constant(value->value, program_.buffers.at(output).dtype) : value;
   program_.statements.push_back({Statement::Kind::StoreRow, typed, ReduceOp::Sum, output, 0});
 }

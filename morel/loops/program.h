@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -94,11 +95,25 @@ class ProgramBuilder {
   Expr store(int64_t output, const Expr& value);  // returns the stored value read back (rounded to the output's type)
   void store_row(int64_t output, const Expr& value);
   Expr row_length();  // number of elements a reduction of this program sees, float64
-  Program finish();   // assigns stages, expands math, shares equal sub-expressions, verifies
+  // From here to end_call() a rule becomes part of this program: what it declares as inputs and parameters are these
+  // values, and what it stores becomes a value.
+  void begin_call(std::vector<Expr> inputs, std::vector<Expr> params);
+  std::vector<Expr> end_call();  // the rule's outputs in order, rounded to their types
+  Program finish();              // assigns stages, expands math, shares equal sub-expressions, verifies
 
  private:
+  struct Call {
+    std::vector<Expr> inputs, params;
+    size_t next_input = 0, next_param = 0;
+    std::vector<DType> dtypes;  // of the outputs
+    std::vector<Expr> outputs;
+  };
+  int64_t add_output(DType dtype);
+  Expr record(int64_t output, const Expr& value);  // an output of the call
+
   Program program_;
   bool across_;
+  std::optional<Call> call_;
 };
 
 DType reduce_dtype(ReduceOp op, DType value);  // type of the register

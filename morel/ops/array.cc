@@ -228,7 +228,7 @@ void register_copies(Family& add) {
        },
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("cast", g.dout(), g.tensor_dtype(0))}; },
-       .flags = kHidden,
+       .flags = kHidden | kConverts,
        .onnx = {"Cast", 13, "to=dtype"}});
   add({.name = "cast",
        .args = "input: Tensor, dtype: dtype",

@@ -98,7 +98,7 @@ void register_control(Registry& registry) {
        .flags = kHidden});
   add({.name = "fused",
        .args = "body: graph, operands: Tensor[]",
-       .doc = "Results of body(*operands), whose nodes are elementwise operators over one shape: one loop.",
+       .doc = "Results of body(*operands), whose nodes are stages of one loop over one shape.",
        .infer = infer_fused,
        .control = Control::Fused,
        .flags = kNoGrad | kHidden});

@@ -173,6 +173,7 @@ enum OpFlag : uint32_t {
   kEffect = 1 << 4,      // must be kept and ordered though its result may be unused
   kHidden = 1 << 5,      // internal: no public name of its own
   kConversion = 1 << 6,  // gives argument 0 back where that has the result's type already (cast, reshape)
+  kConverts = 1 << 7,    // each element of argument 0 converted to the type of the result
 };
 
 // What `grad` reads: bits of arguments and outputs.

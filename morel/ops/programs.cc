@@ -78,8 +78,6 @@ loops::Program columns_program(const OpDef& op, DType dtype) {
   return builder.finish();
 }
 
-namespace {
-
 RowsSignature signature_of(const loops::Program& program) {
   RowsSignature out;
   for (size_t i = 0; i < program.buffers.size(); ++i) {
@@ -102,6 +100,8 @@ RowsSignature signature_of(const loops::Program& program) {
   }
   return out;
 }
+
+namespace {
 
 template <class Make>
 const RowsSignature& cached_signature(std::map<std::pair<int, DType>, RowsSignature>& cache, const OpDef& op,

@@ -84,6 +84,7 @@ struct RowsSignature {
   SmallVector<Output, 3> outputs;
   SmallVector<DType, 2> scratch;
 };
+RowsSignature signature_of(const loops::Program& program);
 const RowsSignature& rows_signature(const OpDef& op, DType dtype);
 const RowsSignature& columns_signature(const OpDef& op, DType dtype);
 // dtype in which an elementwise operator computes and that of its result.

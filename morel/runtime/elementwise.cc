@@ -49,16 +49,6 @@ bool is_dense_permutation(const Shape& shape, const Strides& strides) {
   return true;
 }
 
-// The first tensor of the result's shape decides about its order in memory: none where that is contiguous.
-const TensorImpl* find_donor(std::span<const TensorImpl* const> tensors, const Shape& shape) {
-  for (const TensorImpl* impl : tensors) {
-    if (!impl || impl->layout.shape != shape) continue;
-    if (impl->contiguous) return nullptr;
-    if (is_dense_permutation(impl->layout.shape, impl->layout.strides)) return impl;
-  }
-  return nullptr;
-}
-
 // Strides in bytes of a tensor over an iteration space to which it is broadcast.
 Strides broadcast_strides(const TensorImpl* tensor, const Shape& space) {
   Strides out;
@@ -135,6 +125,15 @@ bool run_flat(const LoopKernel& kernel, const Operands& in, const Tensor& out, c
 }
 
 }  // namespace
+
+const TensorImpl* find_donor(std::span<const TensorImpl* const> tensors, const Shape& shape) {
+  for (const TensorImpl* impl : tensors) {
+    if (!impl || impl->layout.shape != shape) continue;
+    if (impl->contiguous) return nullptr;
+    if (is_dense_permutation(impl->layout.shape, impl->layout.strides)) return impl;
+  }
+  return nullptr;
+}
 
 void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperand> operands, const double* params,
               bool stream) {
@@ -243,19 +242,18 @@ Tensor execute_elementwise(const OpDef& op, std::span<const Value> args) {
   return out;
 }
 
-Values run_fused_loop(const LoopKernel& kernel, std::span<const Tensor> inputs, std::span<const Type> outputs) {
+Values run_fused_loop(const LoopKernel& kernel, std::span<const Tensor> inputs, std::span<const Type> outputs,
+                      std::span<const TensorImpl* const> donors) {
   MOREL_ASSERT(inputs.size() + outputs.size() <= max_loop_operands);
   const Shape& shape = outputs[0].shape;
-  std::array<const TensorImpl*, max_loop_operands> tensors;
   std::array<LoopOperand, max_loop_operands> operands;
   size_t count = 0;
-  for (const Tensor& input : inputs) {
-    tensors[count] = input.get();
+  for (const Tensor& input : inputs)
     operands[count++] = {static_cast<char*>(input.data()), broadcast_strides(input.get(), shape)};
-  }
-  const TensorImpl* donor = find_donor({tensors.data(), count}, shape);
   Values out;
-  for (const Type& type : outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Type& type = outputs[i];
+    const TensorImpl* donor = donors.empty() ? nullptr : donors[i];
     const Tensor made =
         donor ? Tensor::empty_strided(shape, donor->layout.strides, type.dtype) : Tensor::empty(shape, type.dtype);
     operands[count++] = {static_cast<char*>(made.data()), broadcast_strides(made.get(), shape)};

@@ -4,7 +4,6 @@
 #include <unordered_map>
 
 #include "morel/runtime/instance.h"
-#include "morel/transform/fuse.h"
 
 namespace morel {
 namespace {
@@ -83,7 +82,7 @@ Executor::Executor(Ref<Graph> graph, Functions& functions) : graph_(std::move(gr
       if (fresh) functions.at(part.get()).reset(new Executor(part, functions));
     }
     if (node.op->control == Control::Fused)
-      step.loop = std::make_unique<LoopKernel>(fused_program(step.graphs[0]->graph()));
+      step.loop = std::make_unique<FusedLoop>(Ref<Graph>(&step.graphs[0]->graph()));
   }
 }
 

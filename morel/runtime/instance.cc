@@ -86,12 +86,10 @@ Values Instance::call(const Step& step, std::span<const Value> args) const {
     }
     case Control::Fused: {  // as one loop; until its code is there, operator by operator
       const Value::List& operands = args[1].list();
-      const std::span<const Type> types = types_of(step);
-      if (!step.loop->want(num_elements(types[0].shape)))
-        return step.graphs[0]->run({operands.data(), operands.size()}, symbols_);
       SmallVector<Tensor, 8> inputs;
       for (const Value& operand : operands) inputs.push_back(operand.tensor());
-      return run_fused_loop(*step.loop, {inputs.data(), inputs.size()}, types);
+      if (std::optional<Values> outs = step.loop->run({inputs.data(), inputs.size()}, types_of(step))) return *outs;
+      return step.graphs[0]->run({operands.data(), operands.size()}, symbols_);
     }
     default: return run_control(step, args, symbols_);
   }

@@ -5,6 +5,7 @@
 
 #include "morel/ir/builder.h"
 #include "morel/loops/program.h"
+#include "morel/ops/registry.h"
 #include "morel/runtime/jit.h"
 
 namespace morel {
@@ -45,8 +46,25 @@ inline constexpr int max_loop_operands = 16;
 // (the output), cuts large work into tasks. stream: LoopArgs::stream.
 void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperand> operands, const double* params,
               bool stream = false);
-// Runs `kernel` over tensors that broadcast to the shape of its outputs; new tensors, one for each type.
-Values run_fused_loop(const LoopKernel& kernel, std::span<const Tensor> inputs, std::span<const Type> outputs);
+// The loops of a row-wise operator, or of a fused group with such ones.
+struct RowsKernel {
+  RowsSignature signature;
+  std::unique_ptr<LoopKernel> rows, across;
+  RowsSignature columns_signature;
+  std::unique_ptr<LoopKernel> columns;
+};
+// Buffers that such a kernel has at most.
+inline constexpr size_t max_row_buffers = 24;
+// Runs rows along the last axis of `space`, to which the inputs broadcast; new tensors, those of the columns kernel
+// last.
+Values run_fused_rows(const RowsKernel& kernel, const Shape& space, std::span<const Tensor> inputs,
+                      std::span<const Type> types);
+// The first tensor of an elementwise result's shape decides about its order in memory: none where that is contiguous.
+const TensorImpl* find_donor(std::span<const TensorImpl* const> tensors, const Shape& shape);
+// Runs `kernel` over tensors that broadcast to the shape of its outputs; new tensors, one for each type. Where there
+// are donors each output lies in memory like its one.
+Values run_fused_loop(const LoopKernel& kernel, std::span<const Tensor> inputs, std::span<const Type> outputs,
+                      std::span<const TensorImpl* const> donors);
 
 }  // namespace morel
 

@@ -88,10 +88,12 @@ int64_t count_of(std::span<const Axis> axes) {
   return count;
 }
 
-// One reduction of one call: the operator and its types.
+// One reduction of one call: the operator and its types. With a loop, what the first pass reduces is not in memory:
+// `src` only counts bytes, from the first operand on, of a tensor whose elements the loop computes.
 class Pass {
  public:
-  Pass(const OpDef& op, DType in, DType out) : op_(op), in_(in), out_(out) {}
+  Pass(const OpDef& op, DType in, DType out, const ReduceLoop* loop = nullptr)
+      : op_(op), in_(in), out_(out), loop_(loop) {}
 
   // Reduces all reduced axes of `axes` from `src` to `dst`.
   void run(Axes axes, const char* src, char* dst) const {
@@ -118,7 +120,7 @@ class Pass {
     }
     const Tensor buffer = Tensor::empty({stride / size_of(mid)}, mid);
     merge(first);
-    Pass(op_, in_, mid).single(first, src, buffer.as<char>());
+    with_result(mid).single(first, src, buffer.as<char>());
     Pass(op_, mid, out_).run(rest, buffer.as<char>(), dst);
   }
 
@@ -130,6 +132,8 @@ class Pass {
     const bool adds = *op_.reduce == ReduceOp::Sum || *op_.reduce == ReduceOp::Prod;
     return adds ? compute_dtype(out_) : out_;
   }
+
+  Pass with_result(DType mid) const { return Pass(op_, in_, mid, loop_); }
 
   // Drops axes of one element, sorts by memory (positions need the given order), merges neighbours.
   void simplify(Axes& axes) const {
@@ -161,9 +165,31 @@ class Pass {
 
   void call(ProgramKind kind, int64_t rows, int64_t n, const char* src, int64_t in_row, int64_t in, char* dst,
             int64_t out_row, int64_t out) const {
+    if (loop_) return call_loop(kind, rows, n, src - loop_->operands[0].data, in_row, in, {dst, out_row, out});
     char* pointers[] = {const_cast<char*>(src), dst};
     const int64_t row_strides[] = {in_row, out_row}, strides[] = {in, out};
     reduce_kernel(op_, in_, out_, kind)({rows, n, pointers, row_strides, strides, nullptr});
+  }
+
+  struct Target {
+    char* data;
+    int64_t row, stride;
+  };
+  void call_loop(ProgramKind kind, int64_t rows, int64_t n, int64_t src, int64_t in_row, int64_t in,
+                 const Target& target) const {
+    char* pointers[max_loop_operands];
+    int64_t row_strides[max_loop_operands], strides[max_loop_operands];
+    const int64_t item = size_of(in_);
+    size_t count = 0;
+    for (const ReduceLoop::Operand& operand : loop_->operands) {
+      pointers[count] = operand.data + src / item * operand.stride;
+      row_strides[count] = in_row / item * operand.stride;
+      strides[count++] = in / item * operand.stride;
+    }
+    pointers[count] = target.data;
+    row_strides[count] = target.row;
+    strides[count] = target.stride;
+    (kind == ProgramKind::Rows ? loop_->rows : loop_->columns)({rows, n, pointers, row_strides, strides, nullptr});
   }
 
   // Exactly one axis is reduced.
@@ -209,7 +235,7 @@ class Pass {
     const int64_t chunks = (inner.size + chunk_elements - 1) / chunk_elements, total_rows = count_of(outer);
     const DType mid = partial_dtype();
     const Tensor partial = Tensor::empty({total_rows, chunks}, mid);
-    const Pass first(op_, in_, mid);
+    const Pass first = with_result(mid);
     for_each_task(total_rows * chunks, 1, total_rows * inner.size, [&](int64_t task) {
       const int64_t begin = task % chunks * chunk_elements, count = std::min(chunk_elements, inner.size - begin);
       first.call(ProgramKind::Rows, 1, count, src + position(outer, task / chunks).in + begin * inner.in, 0, inner.in,
@@ -283,7 +309,7 @@ class Pass {
     const DType mid = partial_dtype();
     const int64_t item = size_of(mid);
     const Tensor partial = Tensor::empty({batches, blocks, n}, mid);
-    const Pass first(op_, in_, mid);
+    const Pass first = with_result(mid);
     for_each_task(batches * blocks, 1, batches * row.size * n, [&](int64_t task) {
       const int64_t begin = task % blocks * block, count = std::min(block, row.size - begin);
       first.call(ProgramKind::Columns, count, n,
@@ -306,7 +332,7 @@ class Pass {
     const DType mid = partial_dtype();
     const int64_t item = size_of(mid);
     const Tensor partial = Tensor::empty({batches, groups, n}, mid);
-    const Pass first(op_, in_, mid);
+    const Pass first = with_result(mid);
     Axes wide = outer, rest = outer;
     int64_t stride = groups * n * item;
     for (size_t k = outer.size(); k-- > 0; stride *= outer[k].size) wide[k].out = rest[k].in = stride;
@@ -327,6 +353,7 @@ class Pass {
 
   const OpDef& op_;
   DType in_, out_;
+  const ReduceLoop* loop_;
 };
 
 // The reduced axes in one piece behind the others, so that positions count along all of them.
@@ -365,18 +392,34 @@ bool can_merge(const Tensor& input, const Ints& axes) {
 
 }  // namespace
 
-void reduce_into(const OpDef& op, const Tensor& input, const Ints& axes, const Tensor& out, bool keep_dims) {
-  if (out.size() == 0) return;
+namespace {
+
+Axes axes_between(const Shape& shape, const Strides& strides, int64_t in_item, const Ints& axes, const Tensor& out,
+                  bool keep_dims) {
   Axes all;
   size_t next = 0, out_axis = 0;
-  const int64_t in_item = size_of(input.dtype()), out_item = size_of(out.dtype());
-  for (size_t axis = 0; axis < input.shape().size(); ++axis) {
+  const int64_t out_item = size_of(out.dtype());
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
     const bool reduced = next < axes.size() && axes[next] == static_cast<int64_t>(axis);
     if (reduced) ++next;
-    all.push_back({input.shape()[axis], input.strides()[axis] * in_item,
-                   reduced ? Dim(0) : out.strides()[out_axis] * out_item, reduced});
+    all.push_back({shape[axis], strides[axis] * in_item, reduced ? Dim(0) : out.strides()[out_axis] * out_item, reduced});
     if (!reduced || keep_dims) ++out_axis;
   }
+  return all;
+}
+
+}  // namespace
+
+void reduce_loop(const OpDef& op, const ReduceLoop& loop, DType in, const Shape& space, const Ints& axes,
+                 const Tensor& out, bool keep_dims) {
+  Axes all = axes_between(space, contiguous_strides(space), size_of(in), axes, out, keep_dims);
+  Pass(op, in, out.dtype(), &loop).run(std::move(all), loop.operands[0].data, out.as<char>());
+}
+
+void reduce_into(const OpDef& op, const Tensor& input, const Ints& axes, const Tensor& out, bool keep_dims) {
+  if (out.size() == 0) return;
+  const int64_t out_item = size_of(out.dtype());
+  Axes all = axes_between(input.shape(), input.strides(), size_of(input.dtype()), axes, out, keep_dims);
   if (input.size() == 0) {  // every result is the identity
     all.clear();
     all.push_back({0, 0, 0, true});

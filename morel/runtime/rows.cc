@@ -18,7 +18,7 @@
 namespace morel {
 namespace {
 
-constexpr size_t max_buffers = 12;
+constexpr size_t max_buffers = max_row_buffers;
 constexpr size_t max_rank = 16;
 constexpr int64_t parallel_elements = 16384;
 constexpr int64_t task_elements = 32768;
@@ -26,13 +26,6 @@ constexpr int64_t task_elements = 32768;
 constexpr int64_t block_elements = 49152;
 // Rows of at most this many elements run side by side.
 constexpr int64_t short_row = 32;
-
-struct RowsKernel {
-  const RowsSignature& signature;
-  std::unique_ptr<LoopKernel> rows, across;
-  const RowsSignature* columns_signature = nullptr;
-  std::unique_ptr<LoopKernel> columns;
-};
 
 const RowsKernel& rows_kernel(const OpDef& op, DType dtype) {
   using Row = std::array<std::atomic<const RowsKernel*>, num_dtypes>;
@@ -42,12 +35,12 @@ const RowsKernel& rows_kernel(const OpDef& op, DType dtype) {
   const RowsKernel* kernel = slot.load(std::memory_order_acquire);
   if (kernel) [[likely]]
     return *kernel;
-  auto made = std::make_unique<RowsKernel>(RowsKernel{rows_signature(op, dtype), {}, {}, nullptr, {}});
+  auto made = std::make_unique<RowsKernel>(RowsKernel{rows_signature(op, dtype), {}, {}, {}, {}});
   made->rows = make_loop_kernel(rows_name(op, dtype), [&] { return rows_program(op, dtype); });
   if (can_go_across(op))
     made->across = make_loop_kernel(across_name(op, dtype), [&] { return across_program(op, dtype); });
   if (op.columns) {
-    made->columns_signature = &columns_signature(op, dtype);
+    made->columns_signature = columns_signature(op, dtype);
     made->columns = make_loop_kernel(columns_name(op, dtype), [&] { return columns_program(op, dtype); });
   }
   if (slot.compare_exchange_strong(kernel, made.get(), std::memory_order_acq_rel)) return *made.release();
@@ -251,9 +244,9 @@ void run_across(const RowsCall& call, size_t side) {
 }
 
 // Rows and columns programs block by block; the partial sums of the blocks are added in order.
-void run_with_columns(const RowsCall& call, Values& outs, const Types& types) {
+void run_with_columns(const RowsCall& call, Values& outs, std::span<const Type> types) {
   MOREL_CHECK(call.rank == 1, Internal, "internal error: rows that cannot be merged reached a columns program");
-  const size_t first = call.kernel.signature.outputs.size(), count = call.kernel.columns_signature->outputs.size();
+  const size_t first = call.kernel.signature.outputs.size(), count = call.kernel.columns_signature.outputs.size();
   const int64_t block = std::clamp<int64_t>(block_elements / std::max<int64_t>(call.n, 1), 8, 256);
   const int64_t blocks = std::max<int64_t>(1, (call.rows + block - 1) / block);
   std::array<Tensor, max_buffers> partial;
@@ -291,22 +284,8 @@ void run_with_columns(const RowsCall& call, Values& outs, const Types& types) {
   }
 }
 
-}  // namespace
-
-Values execute_rows(const OpDef& op, std::span<const Value> args) {
-  const Types types = op.infer(ArgView(op, args));
-  size_t lead = 0;
-  while (!args[lead].is_tensor()) ++lead;
-  RowsCall call(rows_kernel(op, args[lead].tensor_impl()->dtype));
-  gather_inputs(op, args, call);
-  Shape space = space_of(op, call);
-  MOREL_CHECK(space.size() < max_rank, NotImplemented, "For '", display_name(op), "', tensors of more than ",
-              max_rank - 1, " dimensions are not supported");
-  if (space.empty()) space.push_back(1);
-  const int axis_at = op.schema.find("axis");
-  const int64_t rank = static_cast<int64_t>(space.size());
-  const size_t axis = static_cast<size_t>(
-      axis_at < 0 ? rank - 1 : normalize_axis(op, "axis", args[static_cast<size_t>(axis_at)].integer(), rank));
+// Allocates the results and runs the loop; the operands' tensors are known.
+Values run_call(RowsCall& call, const Shape& space, size_t axis, std::span<const Type> types) {
   for (size_t i = 0; i < call.inputs; ++i) {
     if (!call.tensors[i]) continue;
     const Layout& layout = call.tensors[i]->layout;
@@ -329,7 +308,7 @@ Values execute_rows(const OpDef& op, std::span<const Value> args) {
     call.rows *= space[k];
   }
   if (call.rows > 0) merge_outer(call);
-  if (op.columns) {
+  if (call.kernel.columns) {
     if (call.rows == 0) call.rank = 1;
     run_with_columns(call, outs, types);
     return outs;
@@ -344,6 +323,36 @@ Values execute_rows(const OpDef& op, std::span<const Value> args) {
                  [&](int64_t begin, int64_t end) { run_rows(call, begin, end); });
   }
   return outs;
+}
+
+}  // namespace
+
+Values execute_rows(const OpDef& op, std::span<const Value> args) {
+  const Types types = op.infer(ArgView(op, args));
+  size_t lead = 0;
+  while (!args[lead].is_tensor()) ++lead;
+  RowsCall call(rows_kernel(op, args[lead].tensor_impl()->dtype));
+  gather_inputs(op, args, call);
+  Shape space = space_of(op, call);
+  MOREL_CHECK(space.size() < max_rank, NotImplemented, "For '", display_name(op), "', tensors of more than ",
+              max_rank - 1, " dimensions are not supported");
+  if (space.empty()) space.push_back(1);
+  const int axis_at = op.schema.find("axis");
+  const int64_t rank = static_cast<int64_t>(space.size());
+  const size_t axis = static_cast<size_t>(
+      axis_at < 0 ? rank - 1 : normalize_axis(op, "axis", args[static_cast<size_t>(axis_at)].integer(), rank));
+  return run_call(call, space, axis, {types.data(), types.size()});
+}
+
+Values run_fused_rows(const RowsKernel& kernel, const Shape& space, std::span<const Tensor> inputs,
+                      std::span<const Type> types) {
+  RowsCall call(kernel);
+  for (const Tensor& input : inputs) {
+    call.tensors[call.inputs] = input.get();
+    call.operands[call.inputs++].data = input.as<char>();
+  }
+  call.count = call.inputs;
+  return run_call(call, space, space.size() - 1, types);
 }
 
 }  // namespace morel

@@ -7,7 +7,7 @@
 #include "morel/ir/graph.h"
 #include "morel/ops/opdef.h"
 #include "morel/runtime/executor.h"
-#include "morel/runtime/loop_kernel.h"
+#include "morel/runtime/fused.h"
 
 namespace morel {
 
@@ -30,7 +30,7 @@ struct Step {
   std::vector<int32_t> freed;  // slots that nobody reads later
   std::vector<std::unique_ptr<Executor>> graphs;
   const std::unique_ptr<Executor>* function = nullptr;  // of a call
-  std::unique_ptr<LoopKernel> loop;                     // of a fused node
+  std::unique_ptr<FusedLoop> loop;                      // of a fused node
 
   bool is_read(size_t result) const { return outs[result] >= 0; }
 };

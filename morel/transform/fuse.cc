@@ -6,6 +6,8 @@
 #include <unordered_set>
 
 #include "morel/ops/call.h"
+#include "morel/transform/fused.h"
+#include "morel/transform/simplify.h"
 
 namespace morel {
 namespace {
@@ -15,38 +17,13 @@ constexpr size_t max_buffers = 14;
 // Operators that one loop may have: more gain nothing and take long to compile.
 constexpr size_t max_members = 64;
 
-bool is_scalar_argument(const OpDef& op, size_t i) {
-  return !op.schema.args[i].is_tensor_like() && !(op.schema.args[i].kinds & kNumber);
-}
-
-// A number that is the same whatever sizes the graph is called with.
-bool is_constant(const Value& arg) { return arg.is_number() && arg.tag() != Value::Tag::Size; }
-
-bool is_plain(DType dtype) { return dtype == DType::Bool || compute_dtype(dtype) == dtype; }
-
-// Whether a node is a loop without conversions on the way: its operands have the dtype in which it computes. (Halves
-// are left alone: they are rounded between operators.)
-bool can_fuse(const Node& node) {
-  const OpDef& op = *node.op;
-  if (!op.is_elementwise() || node.types.size() != 1 || !is_plain(node.types[0].dtype)) return false;
-  const DType compute = elementwise_compute_dtype(op, {node.args.data(), node.args.size()});
-  if (!is_plain(compute) || is_complex(compute)) return false;
-  for (size_t i = 0; i < node.args.size(); ++i) {
-    const Value& arg = node.args[i];
-    const bool is_node = arg.tag() == Value::Tag::Node;
-    if (is_scalar_argument(op, i)) {
-      if (is_node || !is_constant(arg)) return false;
-    } else if (is_node) {
-      if (dtype_of_value(arg) != (op.bool_args >> i & 1 ? DType::Bool : compute)) return false;
-    } else if (!is_constant(arg)) {
-      return false;
-    }
-  }
-  return true;
-}
+using Kind = FusedBody::Kind;
 
 struct Group {
   std::vector<Ref<Node>> members;
+  Shape space;
+  Kind kind = Kind::Elementwise;
+  bool has_columns = false;
   bool open = true;
 };
 
@@ -60,7 +37,7 @@ class Fuser {
     std::erase_if(group_of_, [&](const auto& entry) { return !worth(*entry.second); });
     bool changed = false;
     std::vector<Ref<Node>> nodes;
-    std::unordered_map<const Node*, Value> replaced;
+    Replaced replaced;
     for (Ref<Node>& node : graph_.nodes) {
       for (Value& arg : node->args) arg = map(arg, replaced);
       const Group* group = find(node.get());
@@ -77,10 +54,12 @@ class Fuser {
   }
 
  private:
-  static Value map(const Value& value, const std::unordered_map<const Node*, Value>& replaced) {
+  using Replaced = std::unordered_map<const Node*, std::vector<Value>>;
+
+  static Value map(const Value& value, const Replaced& replaced) {
     return map_inputs(value, [&](const Value& reference) {
       const auto found = replaced.find(node_of(reference));
-      return found == replaced.end() ? reference : found->second;
+      return found == replaced.end() ? reference : found->second[reference.output()];
     });
   }
 
@@ -94,33 +73,73 @@ class Fuser {
       for (const auto& group : groups_) group->open = false;
       return;
     }
+    Shape space;
+    const Part part = part_of(*node, space);
     Group* home = nullptr;
-    const bool fusable = can_fuse(*node);
-    if (fusable) {
-      for_each_input(*node, [&](const Value& input) {
-        Group* group = find(node_of(input));
-        if (!group || !group->open || group->members.size() >= max_members ||
-            group->members[0]->types[0].shape != node->types[0].shape || group == home)
-          return;
-        if (!home) home = group;
-        else if (home->members.size() + group->members.size() < max_members &&
-                 size_of_union(*home, *group, *node) <= max_buffers)
-          absorb(*home, *group);
-      });
-      if (home && size_of_union(*home, *home, *node) > max_buffers) home = nullptr;
-    }
+    for_each_input(*node, [&](const Value& input) {
+      Group* group = find(node_of(input));
+      if (!group || group == home || !fits(*group, *node, part, space)) return;
+      if (!home) home = group;
+      else if (part != Part::Reduce && can_absorb(*home, *group, *node)) absorb(*home, *group);
+    });
+    if (home && size_of_union(*home, *home, *node) > max_buffers) home = nullptr;
     // A group that somebody else reads cannot grow: it would move behind its reader.
     for_each_input(*node, [&](const Value& input) {
       Group* group = find(node_of(input));
       if (group && group != home) group->open = false;
     });
-    if (!fusable) return;
+    if (part == Part::None || (part == Part::Reduce && !home)) return;
     if (!home) {
       groups_.push_back(std::make_unique<Group>());
       home = groups_.back().get();
+      home->space = std::move(space);
     }
-    home->members.push_back(node);
-    group_of_[node.get()] = home;
+    add(*home, node, part);
+  }
+
+  // Whether a node that reads a group can become one of its members.
+  bool fits(const Group& group, const Node& node, Part part, const Shape& space) const {
+    if (!group.open || group.members.size() >= max_members || part == Part::None) return false;
+    const bool rows = group.kind == Kind::Rows;
+    if (!same(space, group.space) && !(rows && part == Part::Element && same(space, row_shape(group.space))))
+      return false;
+    bool good = true;
+    for_each_input(node, [&](const Value& input) {
+      if (find(node_of(input)) != &group) return;
+      // Results that are there when the loop is over: of a reduction that drops its axis, of a columns companion.
+      const Shape& shape = shape_of(input);
+      good = good && (same(shape, group.space) || (rows && same(shape, row_shape(group.space))));
+      good = good && !node.op->columns;  // its two programs read what is in memory
+    });
+    return good && (part != Part::Reduce || (group.kind == Kind::Elementwise && !same(node.types[0].shape, space) &&
+                                             reads_whole_tensors(group)));
+  }
+
+  // A reduction cuts its input in many ways: others than tensors of its shape and scalars cannot follow.
+  bool reads_whole_tensors(const Group& group) const {
+    bool good = true;
+    for (const Ref<Node>& member : group.members)
+      for_each_input(*member, [&](const Value& input) {
+        const Shape& shape = shape_of(input);
+        good = good && (same(shape, group.space) || same(shape, Shape(shape.size(), 1)));
+      });
+    return good;
+  }
+
+  bool can_absorb(const Group& home, const Group& other, const Node& node) const {
+    return same(home.space, other.space) && !(home.has_columns && other.has_columns) &&
+           home.members.size() + other.members.size() < max_members && size_of_union(home, other, node) <= max_buffers;
+  }
+
+  void add(Group& home, const Ref<Node>& node, Part part) {
+    home.members.push_back(node);
+    group_of_[node.get()] = &home;
+    home.has_columns |= node->op->columns != nullptr;
+    if (part == Part::Row || part == Part::RowReduce) home.kind = Kind::Rows;
+    if (part == Part::Reduce) {
+      home.kind = Kind::Reduction;
+      home.open = false;
+    }
   }
 
   void absorb(Group& home, Group& other) {
@@ -128,6 +147,8 @@ class Fuser {
       group_of_[node.get()] = &home;
       home.members.push_back(std::move(node));
     }
+    if (other.kind == Kind::Rows) home.kind = Kind::Rows;
+    home.has_columns |= other.has_columns;
     other.members.clear();
     other.open = false;
   }
@@ -159,7 +180,8 @@ class Fuser {
     Buffers buffers;
     for (const Ref<Node>& member : group.members) {
       add_inputs(*member, inside, buffers);
-      if (visible_.contains(member.get())) buffers.emplace(member.get(), 0);
+      for (uint32_t i = 0; i < member->types.size(); ++i)
+        if (visible_.contains({member.get(), i})) buffers.emplace(member.get(), i);
     }
     return group.members.size() > 1 && buffers.size() <= max_buffers;
   }
@@ -170,20 +192,18 @@ class Fuser {
       const Group* home = find(node.get());
       for_each_input(*node, [&](const Value& input) {
         const Group* group = find(node_of(input));
-        if (group && group != home) visible_.insert(node_of(input));
+        if (group && group != home) visible_.emplace(node_of(input), input.output());
       });
     }
     for (const Value& result : graph_.results)
-      for_each_input(result, [&](const Value& value) { visible_.insert(node_of(value)); });
+      for_each_input(result, [&](const Value& value) { visible_.emplace(node_of(value), value.output()); });
   }
 
-  Ref<Node> make(const Group& group, std::unordered_map<const Node*, Value>& replaced) {
+  Ref<Node> make(const Group& group, Replaced& replaced) {
     auto body = make_ref<Graph>();
     body->name = "loop";
     std::unordered_map<const Node*, std::unordered_map<uint32_t, Value>> inner;
     Value::List operands;
-    Types types;
-    std::vector<const Node*> visible;
     for (const Ref<Node>& member : group.members) {
       Args args;
       for (const Value& arg : member->args) {
@@ -197,61 +217,84 @@ class Fuser {
         }));
       }
       Node& copy = body->add_node(*member->op, member->name, std::move(args), member->types, member->place);
-      inner[member.get()][0] = copy.output();
-      if (!visible_.contains(member.get())) continue;
-      body->results.push_back(copy.output());
-      types.push_back(member->types[0]);
-      visible.push_back(member.get());
+      for (uint32_t i = 0; i < member->types.size(); ++i) inner[member.get()][i] = copy.output(i);
+    }
+    auto node = make_ref<Node>();
+    // Over the whole space and over rows first; what is there when the loop is over comes last.
+    for (const bool late : {false, true}) {
+      for (const Ref<Node>& member : group.members) {
+        std::vector<Value>& stands = replaced[member.get()];
+        stands.resize(member->types.size());
+        for (uint32_t i = 0; i < member->types.size(); ++i) {
+          if (!visible_.contains({member.get(), i}) || comes_last(*member, i) != late) continue;
+          stands[i] = node->output(static_cast<uint32_t>(node->types.size()));
+          node->types.push_back(member->types[i]);
+          body->results.push_back(inner[member.get()][i]);
+        }
+      }
     }
     const OpDef& op = find_op("fused");
-    auto node = make_ref<Node>();
     node->op = &op;
     node->name = op.name;
     node->args = {Value::of_graph(body), Value(std::move(operands))};
-    node->types = std::move(types);
     node->place = group.members.back()->place;
     node->graph = &graph_;
-    for (size_t i = 0; i < visible.size(); ++i) replaced[visible[i]] = node->output(static_cast<uint32_t>(i));
     return node;
   }
 
   Graph& graph_;
   std::vector<std::unique_ptr<Group>> groups_;
   std::unordered_map<const Node*, Group*> group_of_;
-  std::unordered_set<const Node*> visible_;
+  std::set<std::pair<const Node*, uint32_t>> visible_;
 };
+
+// Whether a node only repeats its first argument along axes, as operators with several operands do by themselves.
+bool is_broadcast(const Node& node) {
+  if (!node.op->view || !node_of(node.args[0])) return false;
+  const Shape &from = shape_of(node.args[0]), &to = node.types[0].shape;
+  if (from.size() > to.size()) return false;
+  const Layout input{from, contiguous_strides(from), 0};
+  const std::optional<Layout> view = node.op->view(ArgView(*node.op, {node.args.data(), node.args.size()}), input);
+  if (!view || !Dim(view->offset).identical(0)) return false;
+  const size_t shift = to.size() - from.size();
+  for (size_t axis = 0; axis < to.size(); ++axis) {
+    const bool repeats = axis < shift || from[axis - shift].identical(1);
+    const bool fits =
+        repeats ? to[axis].identical(1) || view->strides[axis].identical(0)
+                : to[axis].identical(from[axis - shift]) && view->strides[axis].identical(input.strides[axis - shift]);
+    if (!fits) return false;
+  }
+  return true;
+}
+
+// Elementwise operators read what was broadcast for them in its own shape, where another operand has theirs.
+bool remove_broadcasts(Graph& graph) {
+  bool changed = false;
+  for (const Ref<Node>& node : graph.nodes) {
+    if (!node->op->is_elementwise()) continue;
+    for (size_t i = 0; i < node->args.size(); ++i) {
+      const Node* view = node_of(node->args[i]);
+      if (!view || !view->op || !is_broadcast(*view)) continue;
+      Shape shape = shape_of(view->args[0]);
+      for (size_t k = 0; k < node->args.size(); ++k)
+        if (k != i && node_of(node->args[k])) shape = broadcast_shapes(*node->op, shape, shape_of(node->args[k]));
+      if (!same(shape, node->types[0].shape)) continue;
+      node->args[i] = view->args[0];
+      changed = true;
+    }
+  }
+  return changed;
+}
 
 }  // namespace
 
 bool fuse(Graph& graph) {
-  bool changed = false;
+  bool changed = remove_broadcasts(graph) && remove_dead_nodes(graph);
   for (const Ref<Node>& node : graph.nodes) {
     if (node->op->control == Control::Fused) continue;
     for_each_body(*node, [&](Graph& body) { changed |= fuse(body); });
   }
   return Fuser(graph).run() || changed;
-}
-
-loops::Program fused_program(const Graph& body) {
-  loops::ProgramBuilder builder("fused");
-  std::unordered_map<const Node*, loops::Expr> values;
-  for (const Ref<Node>& parameter : body.parameters) values[parameter.get()] = builder.input(parameter->types[0].dtype);
-  for (const Ref<Node>& node : body.nodes) {
-    const OpDef& op = *node->op;
-    const DType compute = elementwise_compute_dtype(op, {node->args.data(), node->args.size()});
-    loops::Expr args[8];
-    for (size_t i = 0; i < node->args.size(); ++i) {
-      const Value& arg = node->args[i];
-      const DType wanted = op.bool_args >> i & 1 ? DType::Bool : compute;
-      args[i] = node_of(arg) ? values.at(node_of(arg)) : loops::constant(arg.complex(), wanted);
-    }
-    values[node.get()] = op.loop(args);
-  }
-  for (const Value& result : body.results) {
-    const Node* node = node_of(result);
-    builder.store(builder.output(node->types[0].dtype), values.at(node));
-  }
-  return builder.finish();
 }
 
 }  // namespace morel

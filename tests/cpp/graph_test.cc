@@ -4,6 +4,7 @@
 #include "morel/ir/parse.h"
 #include "morel/runtime/executor.h"
 #include "morel/transform/fuse.h"
+#include "morel/transform/fused.h"
 #include "morel/transform/grad.h"
 #include "morel/transform/passes.h"
 #include "morel/transform/simplify.h"
