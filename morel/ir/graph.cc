@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace morel {
@@ -67,6 +68,25 @@ void Graph::number() {
   int64_t next = 0;
   for (auto* list : {&parameters, &captures, &nodes})
     for (const Ref<Node>& node : *list) node->id = next++;
+}
+
+Values append_copy(Graph& graph, const Graph& callee, std::span<const Value> arguments) {
+  std::unordered_map<const Node*, Values> copies;
+  for (size_t i = 0; i < callee.parameters.size(); ++i) copies[callee.parameters[i].get()] = {arguments[i]};
+  const auto copied = [&](const Value& value) {
+    return map_inputs(value, [&](const Value& input) { return copies.at(node_of(input))[input.output()]; });
+  };
+  for (const Ref<Node>& node : callee.nodes) {
+    Args args;
+    for (const Value& arg : node->args) args.push_back(copied(arg));
+    Node& copy = graph.add_node(*node->op, node->name, std::move(args), node->types, node->place);
+    copy.stops_gradient = node->stops_gradient;
+    Values& outs = copies[node.get()];
+    for (uint32_t i = 0; i < node->types.size(); ++i) outs.push_back(copy.output(i));
+  }
+  Values out;
+  for (const Value& result : callee.results) out.push_back(copied(result));
+  return out;
 }
 
 namespace {

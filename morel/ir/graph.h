@@ -96,6 +96,8 @@ void for_each_function(const Graph& graph, F&& fn) {
   for (const Ref<Graph>& function : graph.functions)
     for (Graph* at = function.get(); at; at = at->backward.get()) fn(*at);
 }
+// Adds a copy of the nodes of a graph without captures, called with these arguments; what its results are then.
+Values append_copy(Graph& graph, const Graph& callee, std::span<const Value> arguments);
 
 // Reads the values of a graph's symbols off the sizes of its parameters; false where a fixed size differs.
 bool bind_sizes(const Graph& graph, std::span<const Value> parameters, Numbers& values);

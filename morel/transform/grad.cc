@@ -9,26 +9,6 @@
 namespace morel {
 namespace {
 
-// Adds a copy of a graph's nodes; what its results are then.
-Values inlined(GraphBuilder& builder, const Graph& graph, std::span<const Value> arguments) {
-  std::unordered_map<const Node*, Values> copies;
-  for (size_t i = 0; i < graph.parameters.size(); ++i) copies[graph.parameters[i].get()] = {arguments[i]};
-  const auto copied = [&](const Value& value) {
-    return map_inputs(value, [&](const Value& input) { return copies.at(node_of(input))[input.output()]; });
-  };
-  for (const Ref<Node>& node : graph.nodes) {
-    Args args;
-    for (const Value& arg : node->args) args.push_back(copied(arg));
-    Node& copy = builder.graph().add_node(*node->op, node->name, std::move(args), node->types, node->place);
-    copy.stops_gradient = node->stops_gradient;
-    Values& outs = copies[node.get()];
-    for (uint32_t i = 0; i < node->types.size(); ++i) outs.push_back(copy.output(i));
-  }
-  Values out;
-  for (const Value& result : graph.results) out.push_back(copied(result));
-  return out;
-}
-
 bool is_differentiable_value(const Value& value) { return is_differentiable(dtype_of_value(value)); }
 
 Value zeros_of(GraphBuilder& builder, const Value& like) {
@@ -47,7 +27,7 @@ void build_backward(const Ref<Graph>& graph, const Graph& forward) {
     parameters.push_back(graph->add_parameter(parameter->types[0]));
     if (is_differentiable_value(parameters.back())) wanted.push_back(parameters.back());
   }
-  const Values results = inlined(builder, forward, parameters);
+  const Values results = append_copy(*graph, forward, parameters);
   for (const Value& result : results) {
     if (!is_differentiable_value(result)) continue;
     outputs.push_back(result);
@@ -291,7 +271,7 @@ class Sweep {
       if (is_differentiable_value(like)) given.push_back(items[i].is_none() ? zeros_of(builder, like) : items[i]);
     }
 
-    const Values found = inlined(builder, *backward_graph(body), given);
+    const Values found = append_copy(*turn, *backward_graph(body), given);
     const size_t num_items = found.size() - kept.size() - sums.size();
     for (size_t i = num_items; i < found.size(); ++i) {
       const size_t k = i - num_items;

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string_view>
 
+#include "morel/transform/fold.h"
 #include "morel/transform/fuse.h"
 #include "morel/transform/simplify.h"
 
@@ -14,15 +15,35 @@ namespace {
 
 struct Pass {
   std::string_view name;
-  void (*run)(Graph& graph);
+  void (*run)(Graph& graph, Evaluator evaluate, RuleCounts& counts);
 };
+// All gradients are taken: nothing needs to know any more where they stop.
+void forget_gradient_stops(Graph& graph) {
+  for (const Ref<Node>& node : graph.nodes) {
+    node->stops_gradient = false;
+    for_each_body(*node, forget_gradient_stops);
+  }
+}
+
 constexpr Pass passes[] = {
-    {"simplify", [](Graph& graph) { simplify(graph); }},
-    {"fuse", [](Graph& graph) { fuse(graph); }},
+    {"simplify",
+     [](Graph& graph, Evaluator evaluate, RuleCounts& counts) {
+       forget_gradient_stops(graph);
+       simplify(graph, evaluate, &counts);
+     }},
+    {"fold",
+     [](Graph& graph, Evaluator evaluate, RuleCounts& counts) {
+       if (!evaluate || graph.is_function) return;  // which captures nothing
+       const int64_t folded = fold_constants(graph, evaluate);
+       if (folded == 0) return;
+       counts["constants"] = folded;
+       simplify(graph, evaluate, &counts);
+     }},
+    {"fuse", [](Graph& graph, Evaluator, RuleCounts&) { fuse(graph); }},
 };
 
 // Writes one stage; a folder that cannot be written to is no reason to fail.
-void dump(Graph& graph, int64_t number, std::string_view stage) {
+void dump(Graph& graph, int64_t number, std::string_view stage, const RuleCounts& counts) {
   const char* folder = std::getenv("MOREL_DUMP_DIR");
   const std::filesystem::path path(folder ? folder : "morel_dump");
   std::error_code error;
@@ -30,24 +51,27 @@ void dump(Graph& graph, int64_t number, std::string_view stage) {
   std::string name = graph.name;
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  std::ofstream(path / cat(name, ".", number, ".", stage, ".txt")) << print(graph);
+  std::ofstream file(path / cat(name, ".", number, ".", stage, ".txt"));
+  file << print(graph);
+  for (const auto& [rule, count] : counts) file << "# " << rule << ": " << count << "\n";
 }
 
 }  // namespace
 
-void optimise(Graph& graph) {
+void optimise(Graph& graph, Evaluator evaluate) {
   static std::atomic<int64_t> next{0};
   const char* wanted = std::getenv("MOREL_DUMP");
   const bool dumps = wanted && std::string_view(wanted) == "passes";
   const int64_t number = dumps ? next.fetch_add(1) : 0;
-  if (dumps) dump(graph, number, "0_source");
+  if (dumps) dump(graph, number, "0_source", {});
   int stage = 1;
   for (const Pass& pass : passes) {
-    pass.run(graph);
-    for_each_function(graph, pass.run);
-    verify(graph);
-    if (dumps) dump(graph, number, cat(stage++, "_", pass.name));
+    RuleCounts counts;
+    pass.run(graph, evaluate, counts);
+    for_each_function(graph, [&](Graph& function) { pass.run(function, evaluate, counts); });
+    if (dumps) dump(graph, number, cat(stage++, "_", pass.name), counts);
   }
+  verify(graph);
 }
 
 }  // namespace morel

@@ -11,35 +11,6 @@ namespace {
 
 bool is_repeatable(const Node& node) { return !has_effect(*node.op) && !node.op->has(kRandom); }
 
-using Replacements = std::unordered_map<const Node*, Values>;
-
-Value replaced(const Value& value, const Replacements& replacements) {
-  return map_inputs(value, [&](const Value& reference) {
-    const auto found = replacements.find(node_of(reference));
-    return found == replacements.end() ? reference : found->second[reference.output()];
-  });
-}
-
-// Walks the nodes in order. `decide(node)` gives what stands for its outputs, or nothing to keep it; arguments are
-// rewritten on the way.
-template <class F>
-bool rewrite(Graph& graph, F&& decide) {
-  Replacements replacements;
-  std::vector<Ref<Node>> kept;
-  for (Ref<Node>& node : graph.nodes) {
-    for (Value& arg : node->args) arg = replaced(arg, replacements);
-    if (Values stands = decide(*node); !stands.empty()) {
-      replacements.emplace(node.get(), std::move(stands));
-    } else {
-      kept.push_back(node);
-    }
-  }
-  for (Value& result : graph.results) result = replaced(result, replacements);
-  if (replacements.empty()) return false;
-  graph.nodes.swap(kept);
-  return true;
-}
-
 // The call as text; equal for calls that compute the same. Tensors and nodes by address.
 void append_key(const Value& value, std::string& key) {
   const auto append = [&](const void* data, size_t size) { key.append(static_cast<const char*>(data), size); };
@@ -87,6 +58,7 @@ void append_key(const Value& value, std::string& key) {
 std::string key_of(const Node& node) {
   std::string key(reinterpret_cast<const char*>(&node.op), sizeof node.op);
   key += std::to_string(node.types.size());  // of two loops one may keep its sequences
+  key += node.stops_gradient;
   for (const Value& arg : node.args) append_key(arg, key);
   return key;
 }
@@ -133,17 +105,12 @@ bool share_equal_nodes(Graph& graph) {
   });
 }
 
-bool remove_identities(Graph& graph) {
-  return rewrite(graph, [&](Node& node) {
-    Values stands;
-    if (!node.op->has(kConversion) || !node_of(node.args[0])) return stands;
-    if (node.types[0] == type_of(node.args[0])) stands.push_back(node.args[0]);
-    return stands;
-  });
-}
-
-void simplify(Graph& graph) {
-  while (remove_identities(graph) | share_equal_nodes(graph) | remove_dead_nodes(graph)) {
+void simplify(Graph& graph, Evaluator evaluate, RuleCounts* counts) {
+  for (const Ref<Node>& node : graph.nodes) {
+    if (node->op->control == Control::Fused) continue;
+    for_each_body(*node, [&](Graph& body) { simplify(body, evaluate, counts); });
+  }
+  while (apply_rules(graph, evaluate, counts) | share_equal_nodes(graph) | remove_dead_nodes(graph)) {
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "morel/ir/parse.h"
 #include "morel/python/bind/bind.h"
+#include "morel/runtime/eager.h"
 #include "morel/runtime/graph_scope.h"
 #include "morel/transform/grad.h"
 #include "morel/transform/passes.h"
@@ -307,7 +308,7 @@ void bind_graph(nb::module_& module) {
           "compile",
           [](PyGraph& self) {
             const SymbolicSizes::Use sizes(self.graph->sizes.get());
-            optimise(*self.graph);
+            optimise(*self.graph, &execute);
             self.executor = std::make_unique<Executor>(self.graph);
           },
           "Optimises the graph and makes it ready to be called.");
