@@ -8,7 +8,6 @@ from frameworks import FRAMEWORKS
 from results import MACHINE, Key, Results, Row
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "performance.md"
-BEGIN, END = "<!-- bench table: begin -->", "<!-- bench table: end -->"
 SUFFIXES = ("", ":first", ":peak_rss", ":idle", ":busy")
 EMPTY = "-"
 
@@ -76,10 +75,15 @@ def report(results: Results, threads: list[int]) -> str:
     return "\n\n".join(parts)
 
 
+def replace_section(name: str, content: str) -> None:
+    """Puts `content` between the marks of a generated part of docs/performance.md."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, rest = DOCUMENT.read_text(encoding="utf-8").split(begin)
+    _, after = rest.split(end)
+    DOCUMENT.write_text(f"{before}{begin}\n{content}\n{end}{after}", encoding="utf-8")
+
+
 def update_document(results: Results, threads: list[int], versions: dict[str, str]) -> None:
-    text = DOCUMENT.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
     content = f"Measured {date.today().isoformat()} with {named}.\n\n{report(results, threads)}"
-    DOCUMENT.write_text(f"{before}{BEGIN}\n{content}\n{END}{after}", encoding="utf-8")
+    replace_section("bench table", content)

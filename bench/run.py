@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
+import compile_time
 import limits as machine
 import report
 from cases import BUSY_CASE, CASE_NAMES, CASES, IMPORT_CASES
@@ -46,7 +47,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--modes", type=names, help="modes as framework:mode, instead of each framework's default ones")
     parser.add_argument("--repeat", type=int, default=3, help="rounds; 0 compares results and times nothing")
     parser.add_argument("--seconds", type=float, default=0.5, help="measuring time per case and round")
-    parser.add_argument("--json", type=Path, required=True, help="file for the figures")
+    parser.add_argument("--json", type=Path, help="file for the figures")
+    parser.add_argument("--compile-time", action="store_true", help="instead: compile time against depth, Morel alone")
     parser.add_argument("--keep-better", action="store_true", help="keep better figures that FILE already has")
     parser.add_argument("--no-morel", action="store_true", help="the peers alone")
     parser.add_argument("--update-docs", action="store_true", help="put the tables into docs/performance.md")
@@ -57,6 +59,8 @@ def parse_arguments() -> argparse.Namespace:
     for peer in arguments.peers:
         if peer not in PEERS:
             parser.error(f"--peers: {peer!r} is none of {', '.join(PEERS)}")
+    if not arguments.json and not arguments.compile_time:
+        parser.error("--json is needed: the file for the figures")
     if min(arguments.threads) < 1 or arguments.repeat < 0:
         parser.error("--threads must be at least 1 and --repeat at least 0")
     return arguments
@@ -232,6 +236,9 @@ class Bench:
 
 def main() -> int:
     arguments = parse_arguments()
+    if arguments.compile_time:
+        compile_time.run(compile_time.DEPTHS, max(arguments.repeat, 1), arguments.update_docs)
+        return 0
     # An end from outside must end the worker too: subprocess does that when an exception passes through it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:

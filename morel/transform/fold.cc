@@ -7,10 +7,14 @@ namespace {
 
 constexpr int64_t max_bytes = 64 << 10;
 
-int64_t bytes_of(const Types& types) {
-  int64_t out = 0;
-  for (const Type& type : types) out += num_elements(type.shape) * size_of(type.dtype);
-  return out;
+bool is_small(const Types& types) {
+  int64_t bytes = 0;
+  for (const Type& type : types) {
+    const Dim count = num_elements(type.shape);
+    if (count.is_symbolic()) return false;
+    bytes += count * size_of(type.dtype);
+  }
+  return bytes <= max_bytes;
 }
 
 bool is_source(const Node& node) {
@@ -24,6 +28,7 @@ class Folder {
   Folder(Graph& graph, Evaluator evaluate) : graph_(graph), evaluate_(evaluate), sharing_(graph) {}
 
   int64_t run() {
+    const SymbolicSizes::Use nothing_is_assumed(nullptr);
     for (const Ref<Node>& node : graph_.nodes)
       if (Values found = value_of(*node); !found.empty()) known_.emplace(node.get(), std::move(found));
     const size_t before = graph_.captures.size();
@@ -38,7 +43,7 @@ class Folder {
     const OpDef& op = *node.op;
     if (has_effect(op) || op.has(kRandom) || op.control != Control::None || node.name == "empty") return false;
     if (sharing_.is_written(&node) || sharing_.leaves(&node) || node.types.empty()) return false;
-    return bytes_of(node.types) <= max_bytes;
+    return is_small(node.types);
   }
 
   // The outputs of a node whose inputs are known.

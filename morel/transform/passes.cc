@@ -1,6 +1,7 @@
 #include "morel/transform/passes.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -58,20 +59,24 @@ void dump(Graph& graph, int64_t number, std::string_view stage, const RuleCounts
 
 }  // namespace
 
-void optimise(Graph& graph, Evaluator evaluate) {
+std::vector<PassTime> optimise(Graph& graph, Evaluator evaluate) {
   static std::atomic<int64_t> next{0};
   const char* wanted = std::getenv("MOREL_DUMP");
   const bool dumps = wanted && std::string_view(wanted) == "passes";
   const int64_t number = dumps ? next.fetch_add(1) : 0;
   if (dumps) dump(graph, number, "0_source", {});
   int stage = 1;
+  std::vector<PassTime> times;
   for (const Pass& pass : passes) {
     RuleCounts counts;
+    const auto began = std::chrono::steady_clock::now();
     pass.run(graph, evaluate, counts);
     for_each_function(graph, [&](Graph& function) { pass.run(function, evaluate, counts); });
+    times.push_back({pass.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()});
     if (dumps) dump(graph, number, cat(stage++, "_", pass.name), counts);
   }
   verify(graph);
+  return times;
 }
 
 }  // namespace morel

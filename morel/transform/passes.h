@@ -5,9 +5,15 @@
 
 namespace morel {
 
+// How long one took.
+struct PassTime {
+  std::string_view name;
+  double seconds;
+};
+
 // Runs all passes; no gradient can be taken afterwards. Without an evaluator nothing is computed at compile time. With
 // MOREL_DUMP=passes in the environment each stage is written as text to the folder $MOREL_DUMP_DIR (default:
 // morel_dump), <graph>.<number>.<stage>.txt, and how often each rule was applied below it.
-void optimise(Graph& graph, Evaluator evaluate = nullptr);
+std::vector<PassTime> optimise(Graph& graph, Evaluator evaluate = nullptr);
 
 }  // namespace morel

@@ -30,11 +30,25 @@ RulesOfOp rules_by_op() {
   return out;
 }
 
-void check_types(const Rule& rule, const Node& node, const Values& stands) {
+bool fits(const Node& node, const Values& stands) {
   bool same = stands.size() == node.types.size();
   for (size_t i = 0; same && i < stands.size(); ++i) same = type_of(stands[i]) == node.types[i];
-  MOREL_CHECK(same, Internal, "internal error: the rule ", rule.name, " changes the type of ", node.name,
-              "; please report it");
+  return same;
+}
+
+// What the rule gives. Nothing stays of one that does not apply, or that needs to know more of a size.
+Values applied(const Rule& rule, const Match& match) {
+  std::vector<Ref<Node>>& nodes = match.builder.graph().nodes;
+  const size_t before = nodes.size();
+  Values out;
+  try {
+    out = rule.apply(match);
+  } catch (const Error&) {
+    out.clear();
+  }
+  if (!out.empty() && fits(match.node, out)) return out;
+  while (nodes.size() > before) nodes.pop_back();
+  return {};
 }
 
 }  // namespace
@@ -82,15 +96,15 @@ bool apply_rules(Graph& graph, Evaluator evaluate, RuleCounts* counts) {
   static const RulesOfOp table = rules_by_op();
   const Sharing sharing(graph);
   GraphBuilder builder{Ref<Graph>(&graph)};
+  const SymbolicSizes::Use nothing_is_assumed(nullptr);
   return rewrite(graph, [&](Node& node) -> Values {
     const auto found = table.find(node.op);
     // A gradient that is still to be taken must stop where it did.
     if (found == table.end() || node.stops_gradient || sharing.is_written(&node)) return {};
     builder.set_place(node.place);
     for (const Rule* rule : found->second) {
-      Values stands = rule->apply({node, builder, sharing, evaluate});
+      Values stands = applied(*rule, {node, builder, sharing, evaluate});
       if (stands.empty()) continue;
-      check_types(*rule, node, stands);
       if (counts) ++(*counts)[rule->name];
       return stands;
     }

@@ -50,7 +50,7 @@ struct Rule {
   std::string_view name;
   std::string_view ops;  // operators by name, separated by spaces; @view and @elementwise are all of that kind
   // What stands for the outputs of the node: values of the same types with the same bits. Empty where the rule does not
-  // apply; then it must not have added a node.
+  // apply, as when it raises: a rule learns only what is certain of sizes that are symbols.
   Values (*apply)(const Match& match);
 };
 std::span<const Rule> rules();

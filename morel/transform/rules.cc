@@ -22,6 +22,9 @@ const Value& arg(const Match& m, size_t i) { return m.node.args[i]; }
 
 // ---- numbers ----
 
+// A number that is the same whatever sizes the graph is called with.
+bool is_constant(const Value& value) { return value.is_number() && value.tag() != Value::Tag::Size; }
+
 // The number as an element of dtype holds it; None where the dtype cannot hold it, or this process cannot tell.
 Value rounded(const Value& number, DType dtype) {
   constexpr double exact_integers = 9007199254740992.0;  // 2^53
@@ -48,16 +51,16 @@ Value rounded(const Value& number, DType dtype) {
 
 // The number that all elements of a value are equal to; None where that is not known.
 Value number_of(const Value& value, const Sharing& sharing) {
-  if (value.is_number()) return value;
+  if (is_constant(value)) return value;
   const Node* root = root_of(value);
   if (!root || !root->op || sharing.is_written(root)) return {};
   if (root->name == "zeros") return rounded(int64_t{0}, root->types[0].dtype);
   if (root->name == "ones") return rounded(int64_t{1}, root->types[0].dtype);
-  if (root->name == "full" && root->args[1].is_number()) return rounded(root->args[1], root->types[0].dtype);
+  if (root->name == "full" && is_constant(root->args[1])) return rounded(root->args[1], root->types[0].dtype);
   return {};
 }
 
-bool is_real_number(const Value& value) { return value.is_number() && value.tag() != Value::Tag::Complex; }
+bool is_real_number(const Value& value) { return is_constant(value) && value.tag() != Value::Tag::Complex; }
 bool is_one(const Value& value) { return is_real_number(value) && value.number() == 1; }
 bool is_zero(const Value& value, bool negative) {
   return is_real_number(value) && value.number() == 0 && std::signbit(value.number()) == negative;
@@ -274,7 +277,7 @@ Ints order_of(const Node& node) {
     const auto place = [&](size_t i) { return static_cast<size_t>((node.args[i].integer() + rank) % rank); };
     if (rank > 0) std::swap(out[place(1)], out[place(2)]);
   } else {
-    for (const int64_t axis : node.args[1].ints()) out.push_back(axis < 0 ? axis + rank : axis);
+    for (const int64_t axis : numbers_of(node.args[1].ints())) out.push_back(axis < 0 ? axis + rank : axis);
   }
   return out;
 }
@@ -285,7 +288,7 @@ Values transpose_of_transpose(const Match& m) {
   const Ints first = order_of(*inner), second = order_of(m.node);
   Ints both;
   bool in_order = true;
-  for (const int64_t axis : second) {
+  for (const int64_t axis : numbers_of(second)) {
     both.push_back(first[static_cast<size_t>(axis)]);
     in_order = in_order && both.back() == static_cast<int64_t>(both.size()) - 1;
   }
@@ -323,7 +326,7 @@ Values concat_of_one(const Match& m) {
 struct Block {
   Value source;
   size_t axis;
-  int64_t start, length;
+  Dim start, length;
 };
 
 // Where an as_strided_grad node puts its source: a range of one axis, all of the others.
@@ -331,12 +334,12 @@ std::optional<Block> block_of(const Node& node) {
   const Shape& shape = node.types[0].shape;
   const Strides strides = contiguous_strides(shape);
   const Ints &size = node.args[2].ints(), &stride = node.args[3].ints();
-  const int64_t offset = node.args[4].integer();
+  const Dim offset = node.args[4].dim();
   for (size_t axis = 0; axis < shape.size(); ++axis) {
-    if (strides[axis] == 0 || offset % strides[axis] != 0) continue;
+    if (strides[axis] < 1 || !(offset % strides[axis] == 0)) continue;
     const bool keeps_axis = size.size() == shape.size();
     if (!keeps_axis && size.size() + 1 != shape.size()) return {};
-    const int64_t start = offset / strides[axis], length = keeps_axis ? size[axis] : 1;
+    const Dim start = offset / strides[axis], length = keeps_axis ? size[axis] : Dim(1);
     bool fits = length > 0 && length < shape[axis] && start >= 0 && start + length <= shape[axis];
     for (size_t i = 0; fits && i < shape.size(); ++i) {
       if (!keeps_axis && i == axis) continue;
@@ -365,7 +368,7 @@ Values gradients_of_parts(const Match& m) {
   for (const Value& value : m.node.args)
     if (!node_of(value) || type_of(value) != type || !collect_blocks(m, value, blocks)) return {};
   std::ranges::sort(blocks, {}, &Block::start);
-  int64_t end = 0;
+  Dim end = 0;
   for (const Block& block : blocks) {
     if (block.axis != blocks[0].axis || block.start != end) return {};
     end += block.length;

@@ -2,6 +2,7 @@
 #include "morel/python/bind/graph.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -308,10 +309,19 @@ void bind_graph(nb::module_& module) {
           "compile",
           [](PyGraph& self) {
             const SymbolicSizes::Use sizes(self.graph->sizes.get());
-            optimise(*self.graph, &execute);
+            const auto began = std::chrono::steady_clock::now();
+            nb::dict seconds;
+            double passes = 0;
+            for (const PassTime& pass : optimise(*self.graph, &execute)) {
+              seconds[nb::str(pass.name.data(), pass.name.size())] = pass.seconds;
+              passes += pass.seconds;
+            }
             self.executor = std::make_unique<Executor>(self.graph);
+            const std::chrono::duration<double> total = std::chrono::steady_clock::now() - began;
+            seconds["executor"] = total.count() - passes;
+            return seconds;
           },
-          "Optimises the graph and makes it ready to be called.");
+          "Optimises the graph and makes it ready to be called; returns how long each stage took, in seconds.");
   module.def("graph_begin",
              [](std::string name) { OpenScope::scopes.push_back(std::make_unique<OpenScope>(std::move(name))); });
   module.def("graph_abort", &close_scope);

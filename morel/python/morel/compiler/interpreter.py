@@ -304,7 +304,8 @@ class Interpreter:
         return fn(*args, **kwargs)
 
     def call_cell(self, cell, args, kwargs):
-        if getattr(_recorder, "facts", None) is not None:
+        facts = getattr(_recorder, "facts", None)
+        if facts is not None and (id(cell), "training") not in facts:  # else with a cell that contains it
             for _, part in cell.cells_and_names():
                 _rely_on(part, "training", part.training)
         if cell.has_bprop or cell.mixed_precision_type is not None or cell._has_hooks():

@@ -95,25 +95,63 @@ class FunctionSource:
         return out
 
 
-_trees = {}  # file and its lines -> nodes of its functions and lambdas
+_trees = {}  # file and its lines -> its syntax tree
 
 
-def _functions_of(file):
+def _tree_of(file):
     lines = linecache.getlines(file)
     key = (file, len(lines), hash(tuple(lines)))
     if key not in _trees:
         try:
-            tree = ast.parse("".join(lines))
+            _trees[key] = ast.parse("".join(lines))
         except SyntaxError:
-            return []
-        _trees[key] = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
+            return ast.Module([], [])
     return _trees[key]
+
+
+def _at_line(node, line):
+    """The functions and lambdas whose source contains a line, outer ones first."""
+    for child in ast.iter_child_nodes(node):
+        first = min((decorator.lineno for decorator in getattr(child, "decorator_list", ())), default=line)
+        if not min(first, getattr(child, "lineno", line)) <= line <= getattr(child, "end_lineno", line):
+            continue
+        if isinstance(child, (ast.FunctionDef, ast.Lambda)):
+            yield child
+        yield from _at_line(child, line)
+
+
+def _parse_block(code):
+    """The ``def`` at the first line of some code, parsed alone: files may be long. None where its lines do not tell."""
+    lines = linecache.getlines(code.co_filename)
+    start = code.co_firstlineno - 1
+    define = next((i for i in range(start, len(lines)) if lines[i].lstrip().startswith("def ")), None)
+    if define is None:
+        return None
+    indent = len(lines[define]) - len(lines[define].lstrip())
+    end = define + 1
+    while end < len(lines):
+        text = lines[end].lstrip()
+        if text and not text.startswith("#") and len(lines[end]) - len(text) <= indent:
+            break
+        end += 1
+    # Empty lines in front keep the numbers of the lines. A string or bracket that goes on at the margin leaves a syntax error:
+    # then the whole file is parsed.
+    block = "".join(lines[start:end])
+    try:
+        tree = ast.parse("\n" * (start - 1) + "if 1:\n" + block if indent else "\n" * start + block)
+    except SyntaxError:
+        return None
+    return tree.body[0].body[0] if indent else tree.body[0]
 
 
 def _parse(function):
     """The syntax tree of a function; None where there is no source."""
     code = function.__code__
-    found = [node for node in _functions_of(code.co_filename) if _is_of(node, code)]
+    if code.co_name != "<lambda>":
+        node = _parse_block(code)
+        if node is not None and _is_of(node, code):
+            return node
+    found = [node for node in _at_line(_tree_of(code.co_filename), code.co_firstlineno) if _is_of(node, code)]
     return found[-1] if found else None  # of nested lambdas the innermost
 
 
