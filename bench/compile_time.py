@@ -32,8 +32,9 @@ def measure(depth: int) -> dict[str, float]:
     models.GPT.batch = SIZES["GPT_BATCH"]
     from cases import CASES
     from frameworks.mindspore_api import Morel
-    from morel import _core
     from morel.compiler import CompiledFunction
+
+    from morel import _core
 
     seconds = dict.fromkeys(STAGES, 0.0)
 
