@@ -222,8 +222,9 @@ Values conversion_to_same(const Match& m) {
 
 // ---- views ----
 
+// Those of `contiguous` and `view_after` are asked for as such.
 bool is_plain_view(const Node& node) {
-  return node.op && node.op->view && node.name != "contiguous" && node_of(node.args[0]);
+  return node.op && node.op->view && node.name != "contiguous" && node.name != "view_after" && node_of(node.args[0]);
 }
 
 std::optional<Layout> layout_of(const Node& view, const Layout& input) {

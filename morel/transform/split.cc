@@ -20,7 +20,8 @@ void move_nodes(Nodes& from, Nodes& to, Graph* graph) {
 Halves split(Graph& graph, size_t num_parameters, size_t num_nodes, size_t num_results) {
   std::unordered_set<const Node*> first;
   for (size_t i = 0; i < num_nodes; ++i) first.insert(graph.nodes[i].get());
-  simplify(graph);
+  while (share_equal_nodes(graph) | remove_dead_nodes(graph)) {  // which add no nodes: each has its half
+  }
   Halves out{make_ref<Graph>(), make_ref<Graph>()};
   out.forward->name = graph.name;
   out.forward->sizes = graph.sizes;

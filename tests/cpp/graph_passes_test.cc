@@ -182,6 +182,9 @@ constexpr Case cases[] = {
      "}",
      "(%0: T[2,1,3]) { %1 = reshape(%0, (2, 3)) %2 = flip(%1, 0) return %2 }"},
     {"", "f32", "(%0: T[2,6]) { %1 = permute(%0, (1, 0)) %2 = reshape(%1, (2, 6)) %3 = flip(%2, 0) return %3 }", ""},
+    // What is computed again stays apart from the first time.
+    {"", "f32",
+     "(%0: T[2,6]) { %1 = exp(%0) %2 = view_after(%1, [%0]) %3 = flip(%2, 0) %4 = flip(%1, 0) return %3, %4 }", ""},
     {"transpose_of_transpose", "f32",
      "(%0: T[2,3,4]) { %1 = transpose(%0, (2, 0, 1)) %2 = swapaxes(%1, 0, -1) %3 = flip(%2, 0) return %3 }",
      "(%0: T[2,3,4]) { %1 = transpose(%0, (1, 0, 2)) %2 = flip(%1, 0) return %2 }"},

@@ -7,6 +7,7 @@
 
 #include "morel/python/bind/bind.h"
 #include "morel/python/bind/graph.h"
+#include "morel/runtime/eager.h"
 #include "morel/runtime/graph_scope.h"
 #include "morel/runtime/tape.h"
 #include "morel/transform/grad.h"
@@ -26,7 +27,7 @@ struct TrainedGraph {
 };
 
 void prepare(const Ref<Graph>& graph, std::unique_ptr<Executor>& executor) {
-  optimise(*graph);
+  optimise(*graph, &execute);
   executor = std::make_unique<Executor>(graph);
 }
 
@@ -60,7 +61,7 @@ std::shared_ptr<TrainedGraph> end_trained(const std::vector<Tensor>& results, co
   const Halves halves = split(graph, num_parameters, num_nodes, results.size());
   prepare(halves.forward, out->forward);
   prepare(halves.backward, out->backward);
-  optimise(graph);  // its functions
+  optimise(graph, &execute);  // its functions
   close_scope();
   return out;
 }
