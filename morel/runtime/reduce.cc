@@ -402,7 +402,8 @@ Axes axes_between(const Shape& shape, const Strides& strides, int64_t in_item, c
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     const bool reduced = next < axes.size() && axes[next] == static_cast<int64_t>(axis);
     if (reduced) ++next;
-    all.push_back({shape[axis], strides[axis] * in_item, reduced ? Dim(0) : out.strides()[out_axis] * out_item, reduced});
+    all.push_back(
+        {shape[axis], strides[axis] * in_item, reduced ? Dim(0) : out.strides()[out_axis] * out_item, reduced});
     if (!reduced || keep_dims) ++out_axis;
   }
   return all;

@@ -110,8 +110,10 @@ void simplify(Graph& graph, Evaluator evaluate, RuleCounts* counts) {
     if (node->op->control == Control::Fused) continue;
     for_each_body(*node, [&](Graph& body) { simplify(body, evaluate, counts); });
   }
-  while (apply_rules(graph, evaluate, counts) | share_equal_nodes(graph) | remove_dead_nodes(graph)) {
+  remove_dead_nodes(graph);
+  while (apply_rules(graph, evaluate, counts) | share_equal_nodes(graph)) {
   }
+  remove_dead_nodes(graph);
 }
 
 }  // namespace morel
