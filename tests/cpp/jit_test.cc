@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -112,6 +113,31 @@ TEST(Jit, RowsOfOneElement) {
   }
   EXPECT_EQ(expected, actual);
   EXPECT_EQ(actual[2], 3);
+}
+
+// Past the caches, wherever the output begins; an operand that is one number is not fetched ahead.
+TEST(Jit, StoresPastTheCaches) {
+  NEEDS_JIT();
+  const Program program =
+      for_this_machine(elementwise("scaled_sum.f32", {DType::Float32, DType::Float32}, DType::Float32,
+                                   [](Args args) { return args[0] * args[1] + 1.0; }));
+  const LoopFn compiled = jit_compile(program);
+  ASSERT_NE(compiled, nullptr);
+  std::vector<float> in(5000);
+  std::iota(in.begin(), in.end(), 0.0F);
+  const int64_t row_strides[] = {0, 0, 0}, strides[] = {4, 0, 4};
+  for (const int64_t n : {1, 100, 128, 129, 4990}) {
+    for (int64_t offset = 0; offset < 9; offset += 4) {
+      std::vector<float> expected(5000, -1), actual(5000, -1);
+      for (std::vector<float>* out : {&expected, &actual}) {
+        char* pointers[] = {(char*)in.data(), (char*)(in.data() + 3), (char*)(out->data() + offset)};
+        const LoopArgs args{1, n, pointers, row_strides, strides, nullptr, out == &actual};
+        if (out == &expected) interpret(program, args);
+        else compiled(&args);
+      }
+      EXPECT_EQ(expected, actual) << n << " " << offset;
+    }
+  }
 }
 
 TEST(Jit, CountsWhatItFinds) {

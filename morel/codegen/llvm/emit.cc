@@ -41,6 +41,10 @@ struct Stage {
   Statements pass, rows;
 };
 
+// Loops that store past the caches do so every few lines, so that memory has work while they compute, and fetch what
+// they read this many elements ahead.
+constexpr int64_t stream_elements = 128, stream_ahead = 256;
+
 // What a pass does with buffers and rare cases.
 struct Uses {
   std::vector<int64_t> used;  // in order of first use
@@ -349,7 +353,7 @@ class Emitter : ControlBuilder {
   }
 
   void emit_loops(const Statements& statements, Value* width) {
-    if (!uses_.has_rare) return emit_loop(statements, width, Mode::Usual);
+    if (!uses_.has_rare) return emit_usual_loop(statements, width);
     begin_body(Mode::Search);
     const Values found = step_loop(width, ops_.lanes(), {ops_.constant(0.0, DType::Bool).re},
                                    [&](Value* i, const Values& carried) -> Values {
@@ -365,6 +369,24 @@ class Emitter : ControlBuilder {
     emit_loop(statements, width, Mode::Usual);
     b_.CreateBr(done);
     b_.SetInsertPoint(done);
+  }
+
+  void emit_usual_loop(const Statements& statements, Value* width) {
+    if (stages_.size() > 1 || columns() || std::ranges::count(streaming_, true) == 0)
+      return emit_loop(statements, width, Mode::Usual);
+    const auto loop = [&]() -> Values {
+      emit_loop(statements, width, Mode::Usual);
+      return {};
+    };
+    const auto fetching = [&]() -> Values {
+      for (const int64_t buffer : uses_.loaded)
+        ahead_[buffer] =
+            at(bases_[buffer], b_.CreateSelect(direct_[buffer], i64(stream_ahead * element_size(buffer)), i64(0)));
+      loop();
+      ahead_.assign(program_.buffers.size(), nullptr);
+      return {};
+    };
+    choose(stream_, fetching, loop);
   }
 
   void emit_loop(const Statements& statements, Value* width, Mode mode) {
@@ -403,7 +425,8 @@ class Emitter : ControlBuilder {
     }
     for (int64_t buffer : uses_.used) {
       if (!ahead_[buffer]) continue;
-      Value* place = at(ahead_[buffer], b_.CreateNSWAdd(position_, i_), element_size(buffer));
+      Value* step = b_.CreateSelect(direct_[buffer], i64(element_size(buffer)), i64(0));
+      Value* place = at(ahead_[buffer], b_.CreateMul(b_.CreateNSWAdd(position_, i_), step));
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
                          {place, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
     }
@@ -432,7 +455,8 @@ class Emitter : ControlBuilder {
     }
     Value* direct = nullptr;
     for (int64_t buffer : uses_.used) direct = direct ? b_.CreateAnd(direct, direct_[buffer]) : direct_[buffer];
-    return direct ? b_.CreateSelect(direct, n_, i64(block_size)) : i64(block_size);
+    Value* blocked = b_.CreateSelect(stream_, i64(stream_elements), i64(block_size));
+    return direct ? b_.CreateSelect(direct, n_, blocked) : blocked;
   }
 
   Value* load_block(int64_t buffer, Value* from, Value* stride, Value* m, Value* width) {
