@@ -81,7 +81,8 @@ Types checked_call(const OpDef& op, Args& args, const Types& written) {
     if (written.size() == types.size() + carry.size())
       for (const Value& value : carry) types.push_back(type_of(value));
   }
-  if (written.empty() || types == written) return types;
+  if (written.empty()) return types;
+  if (types == written) return written;
   const auto text = [](const Types& all) {
     std::string out;
     for (const Type& type : all) out += (out.empty() ? "" : ", ") + to_string(type);

@@ -1,5 +1,6 @@
 #include "morel/transform/passes.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -26,10 +27,31 @@ void forget_gradient_stops(Graph& graph) {
   }
 }
 
+// Puts what was found out of sizes that are symbols into what nodes say of them, so that equal ones look equal. The
+// parameters stay: the symbols are read off them.
+void settle_sizes(Graph& graph, SymbolicSizes& sizes) {
+  const auto settle = [&](Dim& size) { size = sizes.normal(size); };
+  for (const Ref<Node>& node : graph.nodes) {
+    for (Type& type : node->types) std::ranges::for_each(type.shape, settle);
+    for (Value& arg : node->args) {
+      if (arg.tag() == Value::Tag::Size) arg = sizes.normal(arg.dim());
+      if (arg.tag() != Value::Tag::Ints) continue;
+      Ints settled = arg.ints();
+      std::ranges::for_each(settled, settle);
+      arg = std::move(settled);
+    }
+    for_each_body(*node, [&](Graph& body) {
+      for (const Ref<Node>& parameter : body.parameters) std::ranges::for_each(parameter->types[0].shape, settle);
+      settle_sizes(body, sizes);
+    });
+  }
+}
+
 constexpr Pass passes[] = {
     {"simplify",
      [](Graph& graph, Evaluator evaluate, RuleCounts& counts) {
        forget_gradient_stops(graph);
+       if (SymbolicSizes* sizes = SymbolicSizes::current()) settle_sizes(graph, *sizes);
        simplify(graph, evaluate, &counts);
      }},
     {"fold",
