@@ -7,10 +7,12 @@ MOREL_RANDOM_PROGRAMS=2000 runs more of them by hand.
 import linecache
 import os
 import random
+import re
 import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 PROGRAMS = int(os.environ.get("MOREL_RANDOM_PROGRAMS", "60"))
 SHAPES = ((1, 40), (3, 70), (64, 200), (2, 5, 130), (300, 33), (40, 7), (9, 1), (2, 70000), (4, 3, 2, 65))
@@ -79,6 +81,28 @@ def test_same_bits_in_both_modes():
     environment = {**os.environ, "MOREL_JIT": "now", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, __file__], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("optimizer", ["Adam", "Momentum", "RMSProp", "Adagrad"])
+def test_one_update_for_all_parameters(optimizer):
+    from morel import Tensor, jit, nn, value_and_grad
+
+    cell = nn.SequentialCell([nn.Dense(4, 4) for _ in range(6)])
+    arguments = {"learning_rate": 0.1, **({"momentum": 0.9} if optimizer == "Momentum" else {})}
+    update = getattr(nn, optimizer)(cell.trainable_params(), **arguments)
+    slope = value_and_grad(lambda x: cell(x).sum(), None, update.parameters)
+
+    @jit
+    def step(x):
+        loss, gradients = slope(x)
+        update(gradients)
+        return loss
+
+    step(Tensor(np.ones((2, 4), np.float32)))
+    calls = re.findall(r"= (\w+_)\(", str(step.__compiled__.graphs[0]))
+    assert [call for call in calls if call != "copy_"] == [
+        {"Adam": "adam_", "Momentum": "sgd_", "RMSProp": "rmsprop_", "Adagrad": "adagrad_"}[optimizer]
+    ]
 
 
 if __name__ == "__main__":
