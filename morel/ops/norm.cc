@@ -404,7 +404,7 @@ void register_batch_norm(Family& add) {
        .strides = strides_like<0>,
        .grad = batch_norm_training_grad,
        .saves = {bits({0, 1}), bits({1, 3})},
-       .flags = kHidden,
+       .flags = kHidden | kCheap,
        .dtypes = norm_dtypes,
        .onnx = {"BatchNormalization", 15, "epsilon=eps"}});
   add({.name = "batch_norm_grad",

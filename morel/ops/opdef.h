@@ -174,6 +174,8 @@ enum OpFlag : uint32_t {
   kHidden = 1 << 5,      // internal: no public name of its own
   kConversion = 1 << 6,  // gives argument 0 back where that has the result's type already (cast, reshape)
   kConverts = 1 << 7,    // each element of argument 0 converted to the type of the result
+  kItemwise = 1 << 8,    // takes lists of equal length; a call is as good as several on parts of them
+  kCheap = 1 << 9,       // a kernel that waits for memory: computing again costs little (elementwise and rows do too)
 };
 
 // What `grad` reads: bits of arguments and outputs.

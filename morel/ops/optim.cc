@@ -37,7 +37,7 @@ void register_optim(Registry& registry) {
        .doc = "Stochastic gradient descent: v = momentum * v + (1 - dampening) * g, p -= learning_rate * v.",
        .infer = checked,
        .kernel = true,
-       .flags = flags,
+       .flags = flags | kItemwise,
        .dtypes = floats});
   add({.name = "adam_",
        .args =
@@ -49,7 +49,7 @@ void register_optim(Registry& registry) {
               "max_v may be empty; otherwise it holds the largest v so far, which stands for v.",
        .infer = checked,
        .kernel = true,
-       .flags = flags,
+       .flags = flags | kItemwise,
        .dtypes = floats});
   add({.name = "rmsprop_",
        .args = "params: Tensor[], grads: Tensor[], mean_square: Tensor[], momenta: Tensor[], mean_grad: Tensor[], "
@@ -60,7 +60,7 @@ void register_optim(Registry& registry) {
        .doc = "RMSProp; mean_grad is empty unless centered.",
        .infer = checked,
        .kernel = true,
-       .flags = flags,
+       .flags = flags | kItemwise,
        .dtypes = floats});
   add({.name = "adagrad_",
        .args = "params: Tensor[], grads: Tensor[], sums: Tensor[], learning_rate: float, epsilon: float = 0.0, "
@@ -69,7 +69,7 @@ void register_optim(Registry& registry) {
        .doc = "Adagrad: s += g^2, p -= learning_rate * g / (sqrt(s) + epsilon).",
        .infer = checked,
        .kernel = true,
-       .flags = flags,
+       .flags = flags | kItemwise,
        .dtypes = floats});
   add({.name = "lamb_",
        .args = "params: Tensor[], grads: Tensor[], m: Tensor[], v: Tensor[], learning_rate: float, beta1: float, "
@@ -78,7 +78,7 @@ void register_optim(Registry& registry) {
        .doc = "LAMB: Adam with a trust ratio per tensor.",
        .infer = checked,
        .kernel = true,
-       .flags = flags,
+       .flags = flags | kItemwise,
        .dtypes = floats});
   add({.name = "sum_of_squares",
        .args = "tensors: Tensor[]",
@@ -94,7 +94,7 @@ void register_optim(Registry& registry) {
        .doc = "Multiplies all tensors by factor, in place.",
        .infer = no_result,
        .kernel = true,
-       .flags = flags,
+       .flags = flags | kItemwise,
        .dtypes = floats});
   add({.name = "all_finite",
        .args = "tensors: Tensor[]",

@@ -56,7 +56,7 @@ Values execute_views(const OpDef& op, std::span<const Value> args) {
   return outs;
 }
 
-Values execute_kernel(const OpDef& op, std::span<const Value> args) {
+KernelFn kernel_of(const OpDef& op) {
   // Never destroyed: threads may use it while the process ends.
   static std::vector<std::atomic<KernelFn>>& table = *new std::vector<std::atomic<KernelFn>>(registry().ops().size());
   std::atomic<KernelFn>& slot = table[static_cast<size_t>(op.id)];
@@ -66,6 +66,29 @@ Values execute_kernel(const OpDef& op, std::span<const Value> args) {
     MOREL_CHECK(kernel, Internal, "operator ", op.name, " has no kernel in the table");
     slot.store(kernel, std::memory_order_relaxed);
   }
+  return kernel;
+}
+
+std::optional<Strides> strides_of(const OpDef& op, std::span<const Value> args, size_t idx, const Shape& shape) {
+  return op.strides ? op.strides(ArgView(op, args), idx, shape) : std::nullopt;
+}
+
+Values values_of(std::span<Tensor> tensors) {
+  Values out;
+  for (Tensor& tensor : tensors) out.push_back(std::move(tensor));
+  return out;
+}
+
+// Operators whose results are contiguous.
+Values execute_dense(const OpDef& op, std::span<const Value> args) {
+  SmallVector<Tensor, 2> outs;
+  for (const Type& type : op.infer(ArgView(op, args))) outs.push_back(Tensor::empty(type.shape, type.dtype));
+  execute_into(op, args, {outs.data(), outs.size()});
+  return values_of({outs.data(), outs.size()});
+}
+
+Values execute_kernel(const OpDef& op, std::span<const Value> args) {
+  const KernelFn kernel = kernel_of(op);
   if (op.has(kInPlace)) {
     if (op.infer) op.infer(ArgView(op, args));  // for its checks
     kernel({args, {}});
@@ -76,14 +99,12 @@ Values execute_kernel(const OpDef& op, std::span<const Value> args) {
   outs.resize(static_cast<size_t>(op.data_dependent));  // allocated by the kernel
   for (size_t i = 0; i < types.size(); ++i) {
     const Type& type = types[i];
-    const auto strides = op.strides ? op.strides(ArgView(op, args), i, type.shape) : std::nullopt;
+    const auto strides = strides_of(op, args, i, type.shape);
     outs.push_back(strides ? Tensor::empty_strided(type.shape, *strides, type.dtype)
                            : Tensor::empty(type.shape, type.dtype));
   }
   kernel({args, {outs.data(), outs.size()}});
-  Values out;
-  for (Tensor& tensor : outs) out.push_back(std::move(tensor));
-  return out;
+  return values_of({outs.data(), outs.size()});
 }
 
 Values compose(const OpDef& op, std::span<const Value> args) {
@@ -109,10 +130,26 @@ Values execute(const OpDef& op, std::span<const Value> args) {
   if (op.loop) return {execute_elementwise(op, args)};
   if (op.view) return {execute_view(op, args)};
   if (op.views) return execute_views(op, args);
-  if (op.reduce) return {execute_reduce(op, args)};
-  if (op.rows) return execute_rows(op, args);
+  if (op.reduce || op.rows) return execute_dense(op, args);
   if (op.kernel) return execute_kernel(op, args);
   return compose(op, args);
+}
+
+SmallVector<Layout, 2> result_layouts(const OpDef& op, std::span<const Value> args, std::span<const Type> types) {
+  SmallVector<Layout, 2> out;
+  for (size_t i = 0; i < types.size(); ++i) {
+    const Shape& shape = types[i].shape;
+    const auto strides = op.loop ? elementwise_strides(op, args, shape) : strides_of(op, args, i, shape);
+    out.push_back({shape, strides ? *strides : contiguous_strides(shape), 0});
+  }
+  return out;
+}
+
+void execute_into(const OpDef& op, std::span<const Value> args, std::span<Tensor> outs) {
+  if (op.loop) return elementwise_into(op, args, outs[0]);
+  if (op.reduce) return reduce_into(op, args, outs[0]);
+  if (op.rows) return rows_into(op, args, outs);
+  kernel_of(op)({args, outs});
 }
 
 Values call_op(const OpDef& op, std::span<const Value> given) {

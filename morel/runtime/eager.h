@@ -25,6 +25,13 @@ Values call(std::string_view name, std::initializer_list<Value> args);
 // Runs without recording; arguments complete and checked.
 Values execute(const OpDef& op, std::span<const Value> args);
 
+// -- calls whose results lie where the caller wants them; arguments complete, not recorded --
+// The layouts of results of these types, contiguous but where the operator prefers another order. Reads no data of
+// `args`. Not for views.
+SmallVector<Layout, 2> result_layouts(const OpDef& op, std::span<const Value> args, std::span<const Type> types);
+// Runs with `outs` of these layouts; in-place operators have none.
+void execute_into(const OpDef& op, std::span<const Value> args, std::span<Tensor> outs);
+
 // Contiguous copy of a tensor (itself when it is contiguous already); conversion to another dtype. Not recorded.
 Tensor contiguous(const Tensor& tensor);
 Tensor convert(const Tensor& tensor, DType dtype);
@@ -33,7 +40,10 @@ void copy_into(const Tensor& target, const Tensor& source);
 
 // -- executors of the kinds of rules (elementwise.cc, reduce.cc, rows.cc) --
 Tensor execute_elementwise(const OpDef& op, std::span<const Value> args);
-Tensor execute_reduce(const OpDef& op, std::span<const Value> args);
-Values execute_rows(const OpDef& op, std::span<const Value> args);
+void elementwise_into(const OpDef& op, std::span<const Value> args, const Tensor& out);
+// Strides of a result of this shape where it is not contiguous.
+std::optional<Strides> elementwise_strides(const OpDef& op, std::span<const Value> args, const Shape& shape);
+void reduce_into(const OpDef& op, std::span<const Value> args, const Tensor& out);
+void rows_into(const OpDef& op, std::span<const Value> args, std::span<Tensor> outs);
 
 }  // namespace morel

@@ -91,7 +91,7 @@ void gather_operands(const OpDef& op, std::span<const Value> args, DType dtype, 
 }
 
 // All tensors share one shape and lie dense in the same order: one flat loop.
-bool run_flat(const LoopKernel& kernel, const Operands& in, const Tensor& out, const TensorImpl* donor) {
+bool run_flat(const LoopKernel& kernel, const Operands& in, const Tensor& out) {
   int64_t strides[max_operands + 1];
   char* data[max_operands + 1];
   for (int i = 0; i < in.count; ++i) {
@@ -102,7 +102,7 @@ bool run_flat(const LoopKernel& kernel, const Operands& in, const Tensor& out, c
       continue;
     }
     if (impl->layout.shape != out.shape()) return false;
-    if (donor ? impl->layout.strides != donor->layout.strides : !impl->contiguous) return false;
+    if (out.is_contiguous() ? !impl->contiguous : impl->layout.strides != out.strides()) return false;
     data[i] = static_cast<char*>(impl->data());
     strides[i] = size_of(impl->dtype);
   }
@@ -122,6 +122,22 @@ bool run_flat(const LoopKernel& kernel, const Operands& in, const Tensor& out, c
     parallel_for(total, task_grain(total), run);
   }
   return true;
+}
+
+// One pass of the kernel over what was gathered.
+void run_elementwise(const LoopKernel& kernel, const Operands& in, const Tensor& out) {
+  if (run_flat(kernel, in, out)) return;
+  const Shape& shape = out.shape();
+  std::array<LoopOperand, max_operands + 1> operands;
+  for (int i = 0; i < in.count; ++i) {
+    LoopOperand& operand = operands[static_cast<size_t>(i)];
+    operand.strides.assign(shape.size(), 0);
+    const TensorImpl* impl = in.tensors[static_cast<size_t>(i)];
+    if (impl) operand = {static_cast<char*>(impl->data()), broadcast_strides(impl, shape)};
+    else operand.data = const_cast<char*>(in.scalars[static_cast<size_t>(i)].data());
+  }
+  operands[static_cast<size_t>(in.count)] = {static_cast<char*>(out.data()), broadcast_strides(out.get(), shape)};
+  run_loop(kernel, shape, std::span(operands.data(), static_cast<size_t>(in.count) + 1), in.params.data());
 }
 
 }  // namespace
@@ -222,46 +238,42 @@ Tensor execute_elementwise(const OpDef& op, std::span<const Value> args) {
   const DType result = elementwise_result_dtype(op, dtype);
   const Tensor out =
       donor ? Tensor::empty_strided(*shape, donor->layout.strides, result) : Tensor::empty(*shape, result);
-  if (run_flat(kernel, in, out, donor)) return out;
-
-  std::array<LoopOperand, max_operands + 1> operands;
-  for (int i = 0; i < in.count; ++i) {
-    LoopOperand& operand = operands[static_cast<size_t>(i)];
-    operand.strides.assign(shape->size(), 0);
-    const TensorImpl* impl = in.tensors[static_cast<size_t>(i)];
-    if (!impl) {
-      operand.data = in.scalars[static_cast<size_t>(i)].data();
-      continue;
-    }
-    operand = {static_cast<char*>(impl->data()), broadcast_strides(impl, *shape)};
-  }
-  LoopOperand& target = operands[static_cast<size_t>(in.count)];
-  target.data = static_cast<char*>(out.data());
-  for (const int64_t stride : out.strides()) target.strides.push_back(stride * size_of(result));
-  run_loop(kernel, *shape, std::span(operands.data(), static_cast<size_t>(in.count) + 1), in.params.data());
+  run_elementwise(kernel, in, out);
   return out;
 }
 
-Values run_fused_loop(const LoopKernel& kernel, std::span<const Tensor> inputs, std::span<const Type> outputs,
-                      std::span<const TensorImpl* const> donors) {
+void elementwise_into(const OpDef& op, std::span<const Value> args, const Tensor& out) {
+  const DType dtype = elementwise_compute_dtype(op, args);
+  Operands in;
+  gather_operands(op, args, dtype, in);
+  run_elementwise(elementwise_kernel(op, dtype), in, out);
+}
+
+std::optional<Strides> elementwise_strides(const OpDef& op, std::span<const Value> args, const Shape& shape) {
+  const DType dtype = elementwise_compute_dtype(op, args);
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!op.schema.args[i].is_tensor_like() || !args[i].is_tensor() || shape_of(args[i]) != shape) continue;
+    // What is converted first is contiguous then.
+    if (dtype_of_value(args[i]) != (op.bool_args >> i & 1 ? DType::Bool : dtype)) return std::nullopt;
+    const TensorImpl* impl = args[i].tensor_impl();
+    if (const TensorImpl* donor = find_donor({&impl, 1}, shape)) return donor->layout.strides;
+    if (impl->contiguous) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+void run_fused_loop(const LoopKernel& kernel, std::span<const Value> inputs, std::span<Tensor> outputs) {
   MOREL_ASSERT(inputs.size() + outputs.size() <= max_loop_operands);
-  const Shape& shape = outputs[0].shape;
+  const Shape& shape = outputs[0].shape();
   std::array<LoopOperand, max_loop_operands> operands;
   size_t count = 0;
-  for (const Tensor& input : inputs)
-    operands[count++] = {static_cast<char*>(input.data()), broadcast_strides(input.get(), shape)};
-  Values out;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Type& type = outputs[i];
-    const TensorImpl* donor = donors.empty() ? nullptr : donors[i];
-    const Tensor made =
-        donor ? Tensor::empty_strided(shape, donor->layout.strides, type.dtype) : Tensor::empty(shape, type.dtype);
-    operands[count++] = {static_cast<char*>(made.data()), broadcast_strides(made.get(), shape)};
-    out.push_back(made);
-  }
-  const bool stream = num_elements(shape) * size_of(outputs[0].dtype) >= streaming_bytes;
+  const auto add = [&](const TensorImpl* tensor) {
+    operands[count++] = {static_cast<char*>(tensor->data()), broadcast_strides(tensor, shape)};
+  };
+  for (const Value& input : inputs) add(input.tensor_impl());
+  for (const Tensor& output : outputs) add(output.get());
+  const bool stream = outputs[0].size() * size_of(outputs[0].dtype()) >= streaming_bytes;
   run_loop(kernel, shape, {operands.data(), count}, nullptr, stream);
-  return out;
 }
 
 }  // namespace morel

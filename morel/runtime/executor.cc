@@ -29,7 +29,8 @@ Executor::~Executor() = default;
 
 Executor::Executor(Ref<Graph> graph) : Executor(std::move(graph), functions_) {}
 
-Executor::Executor(Ref<Graph> graph, Functions& functions) : graph_(std::move(graph)) {
+Executor::Executor(Ref<Graph> graph, Functions& functions)
+    : graph_(std::move(graph)), parameters_(graph_->parameters), captures_(graph_->captures) {
   for (const Ref<Node>& capture : graph_->captures)
     MOREL_CHECK(capture->captured, Runtime, "graph ", graph_->name, " cannot run: a tensor that it captures, ",
                 to_string(capture->types[0]), ", was not given");
@@ -53,7 +54,7 @@ Executor::Executor(Ref<Graph> graph, Functions& functions) : graph_(std::move(gr
     const Node& node = *graph_->nodes[i];
     Step& step = steps_[i];
     step.op = node.op;
-    step.node = &node;
+    step.node = graph_->nodes[i];
     step.first_out = first_slot[&node];
     for (size_t k = 0; k < node.types.size(); ++k) {
       const int32_t slot = step.first_out + static_cast<int32_t>(k);
@@ -99,8 +100,42 @@ std::shared_ptr<const Instance> Executor::instance_for(std::span<const Value> pa
   return instances_.front();
 }
 
+Executor::MemoryUse Executor::memory_use() const {
+  std::shared_ptr<const Instance> instance;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!instances_.empty()) instance = instances_.front();
+  }
+  if (!instance) {
+    Values declared;
+    for (const Ref<Node>& parameter : graph_->parameters) {
+      const Type& type = parameter->types[0];
+      const Shape shape = evaluate(type.shape, graph_->sizes ? graph_->sizes->examples() : SymbolValues());
+      declared.push_back(Tensor::symbolic({shape, contiguous_strides(shape), 0}, type.dtype, {}));
+    }
+    instance = instance_for({declared.data(), declared.size()}, {});
+  }
+  MemoryUse out{instance->arena_bytes(), instance->lower_bound(), 0};
+  for (const Buffer& buffer : instance->buffers())
+    if (buffer.home == Home::Own) out.own_bytes += buffer.bytes;
+  return out;
+}
+
+// Plans again what was tried.
+void Executor::settle(const std::shared_ptr<const Instance>& trial, std::span<const Value> parameters) const {
+  const std::vector<size_t> workspace = trial->workspace();
+  if (workspace.empty()) return;
+  auto settled = std::make_shared<const Instance>(*this, parameters, trial->symbols(), workspace);
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find(instances_.begin(), instances_.end(), trial);
+  if (found != instances_.end()) *found = std::move(settled);
+}
+
 Values Executor::run(std::span<const Value> parameters, SymbolValues symbols) const {
-  return instance_for(parameters, symbols)->run(parameters);
+  const std::shared_ptr<const Instance> instance = instance_for(parameters, symbols);
+  Values results = instance->run(parameters);
+  if (instance->is_trial()) settle(instance, parameters);
+  return results;
 }
 
 }  // namespace morel

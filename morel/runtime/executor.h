@@ -23,7 +23,18 @@ class Executor {
   // graph within another one, the values of the whole graph's sizes.
   Values run(std::span<const Value> parameters, SymbolValues symbols = {}) const;
 
+  // Of the instance that ran last; before the first run of one for the types that the graph declares.
+  struct MemoryUse {
+    size_t arena_bytes;  // planned
+    size_t lower_bound;  // most planned bytes alive at a time
+    size_t own_bytes;    // of values that are allocated by themselves: results, operands of control flow
+  };
+  MemoryUse memory_use() const;
+
   Graph& graph() const { return *graph_; }
+  // As they were when the executor was made: passes may still change functions that other graphs call too.
+  const std::vector<Ref<Node>>& parameters() const { return parameters_; }
+  const std::vector<Ref<Node>>& captures() const { return captures_; }
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<Operand>& results() const { return results_; }
   // Slots of parameters and captures come first, in this order.
@@ -35,8 +46,10 @@ class Executor {
 
   Executor(Ref<Graph> graph, Functions& functions);
   std::shared_ptr<const Instance> instance_for(std::span<const Value> parameters, SymbolValues symbols) const;
+  void settle(const std::shared_ptr<const Instance>& trial, std::span<const Value> parameters) const;
 
   Ref<Graph> graph_;
+  std::vector<Ref<Node>> parameters_, captures_;
   Functions functions_;  // of an outermost graph
   std::vector<Step> steps_;
   std::vector<Operand> results_;

@@ -13,16 +13,19 @@ FusedLoop::FusedLoop(Ref<Graph> graph) : graph_(std::move(graph)), body_(describ
   const Graph& body = *graph_;
   const auto kernel = [](loops::Program program) { return std::make_unique<LoopKernel>(std::move(program)); };
   switch (body_.kind) {
-    case Kind::Elementwise: loop_ = kernel(fused_program(body)); break;
+    case Kind::Elementwise:
+      program_ = fused_program(body);
+      loop_ = kernel(program_);
+      break;
     case Kind::Rows: {
       rows_ = std::make_unique<RowsKernel>();
-      loops::Program program = fused_program(body);
-      rows_->signature = signature_of(program);
-      rows_->rows = kernel(std::move(program));
+      program_ = fused_program(body);
+      rows_->signature = signature_of(program_);
+      rows_->rows = kernel(program_);
       if (!body_.columns) break;
-      program = fused_columns_program(body);
-      rows_->columns_signature = signature_of(program);
-      rows_->columns = kernel(std::move(program));
+      loops::Program columns = fused_columns_program(body);
+      rows_->columns_signature = signature_of(columns);
+      rows_->columns = kernel(std::move(columns));
       break;
     }
     case Kind::Reduction:
@@ -33,10 +36,14 @@ FusedLoop::FusedLoop(Ref<Graph> graph) : graph_(std::move(graph)), body_(describ
 }
 
 struct FusedLoop::Call {
-  std::span<const Tensor> inputs;
-  std::span<const Type> types;
+  std::span<const Value> inputs;
   Shape space;
   bool other_order = false;  // elements of an input do not follow each other as those of the space do
+  explicit Call(std::span<const Value> given) : inputs(given) {
+    for (const Value& input : inputs)
+      if (shape_of(input) != space) space = broadcast_shapes(find_op("fused"), space, shape_of(input));
+    for (const Value& input : inputs) other_order |= shape_of(input) == space && !input.tensor_impl()->contiguous;
+  }
 };
 
 bool FusedLoop::can_run(const Call& call) const {
@@ -48,58 +55,59 @@ bool FusedLoop::can_run(const Call& call) const {
          (rows_->rows->want(elements) & (!rows_->columns || rows_->columns->want(elements)));
 }
 
-std::optional<Values> FusedLoop::run(std::span<const Tensor> inputs, std::span<const Type> types) const {
-  Call call{inputs, types, {}};
-  for (const Tensor& input : inputs)
-    if (input.shape() != call.space) call.space = broadcast_shapes(find_op("fused"), call.space, input.shape());
-  for (const Tensor& input : inputs) call.other_order |= input.shape() == call.space && !input.is_contiguous();
-  if (!can_run(call)) return std::nullopt;
+bool FusedLoop::run(std::span<const Value> inputs, std::span<Tensor> outs) const {
+  const Call call(inputs);
+  if (!can_run(call)) return false;
   switch (body_.kind) {
-    case Kind::Elementwise: return elementwise(call);
-    case Kind::Rows: return run_fused_rows(*rows_, call.space, inputs, types);
-    case Kind::Reduction: return reduce(call);
+    case Kind::Elementwise: run_fused_loop(*loop_, inputs, outs); break;
+    case Kind::Rows: run_fused_rows(*rows_, call.space, inputs, outs); break;
+    case Kind::Reduction: reduce(call, outs); break;
   }
-  return std::nullopt;
+  return true;
 }
 
-// Each result lies in memory as the operators by themselves would have it.
-Values FusedLoop::elementwise(const Call& call) const {
-  SmallVector<const TensorImpl*, 4> donors;
-  if (call.other_order) {
-    std::unordered_map<const Node*, const TensorImpl*> order;  // contiguous: none
-    for (size_t i = 0; i < call.inputs.size(); ++i) order[graph_->parameters[i].get()] = call.inputs[i].get();
-    for (const Ref<Node>& node : graph_->nodes) {
-      const TensorImpl*& own = order[node.get()];
-      for (const Value& arg : node->args) {
-        if (own || !node_of(arg) || !same(shape_of(arg), body_.space) || node->op->has(kConverts)) continue;
-        const TensorImpl* tensor = order.at(node_of(arg));
-        if (!tensor || tensor->contiguous) break;
-        own = find_donor({&tensor, 1}, call.space);
-      }
+bool FusedLoop::can_store_over(size_t input, size_t result) const {
+  const size_t output = graph_->parameters.size() + result;
+  return body_.kind != Kind::Reduction && !body_.columns &&
+         loops::can_store_over(program_, static_cast<int64_t>(input), static_cast<int64_t>(output));
+}
+
+SmallVector<Layout, 4> FusedLoop::layouts(std::span<const Value> inputs, std::span<const Type> types) const {
+  const Call call(inputs);
+  SmallVector<Layout, 4> out;
+  for (const Type& type : types) out.push_back({type.shape, contiguous_strides(type.shape), 0});
+  if (!call.other_order || body_.kind != Kind::Elementwise) return out;
+  std::unordered_map<const Node*, const TensorImpl*> order;  // contiguous: none
+  for (size_t i = 0; i < inputs.size(); ++i) order[graph_->parameters[i].get()] = inputs[i].tensor_impl();
+  for (const Ref<Node>& node : graph_->nodes) {
+    const TensorImpl*& own = order[node.get()];
+    for (const Value& arg : node->args) {
+      if (own || !node_of(arg) || !same(shape_of(arg), body_.space) || node->op->has(kConverts)) continue;
+      const TensorImpl* tensor = order.at(node_of(arg));
+      if (!tensor || tensor->contiguous) break;
+      own = find_donor({&tensor, 1}, call.space);
     }
-    for (const Value& result : graph_->results) donors.push_back(order.at(node_of(result)));
   }
-  return run_fused_loop(*loop_, call.inputs, call.types, {donors.data(), donors.size()});
+  for (size_t i = 0; i < types.size(); ++i)
+    if (const TensorImpl* donor = order.at(node_of(graph_->results[i]))) out[i].strides = donor->layout.strides;
+  return out;
 }
 
-Values FusedLoop::reduce(const Call& call) const {
+void FusedLoop::reduce(const Call& call, std::span<Tensor> outs) const {
   const Node& node = *body_.reduce;
   ReduceLoop loop{*by_rows_, *by_columns_, {}};
-  Values outs;
-  const auto add = [&](const Tensor& tensor) {
-    loop.operands.push_back({tensor.as<char>(), tensor.shape() == call.space ? size_of(tensor.dtype()) : 0});
+  const auto add = [&](const TensorImpl* tensor) {
+    loop.operands.push_back(
+        {static_cast<char*>(tensor->data()), tensor->layout.shape == call.space ? size_of(tensor->dtype) : 0});
   };
-  for (const Tensor& input : call.inputs) add(input);
-  for (const Type& type : call.types.first(call.types.size() - 1)) {
-    outs.push_back(Tensor::empty(type.shape, type.dtype));
-    add(outs.end()[-1].tensor());
-  }
-  const Type& wanted = call.types.back();
-  const Tensor out = Tensor::empty(wanted.shape, compute_dtype(wanted.dtype));
+  for (const Value& input : call.inputs) add(input.tensor_impl());
+  for (const Tensor& out : outs.first(outs.size() - 1)) add(out.get());
+  const Tensor& wanted = outs.back();
+  const DType computed = compute_dtype(wanted.dtype());
+  const Tensor out = computed == wanted.dtype() ? wanted : Tensor::empty(wanted.shape(), computed);
   const Ints axes = normalize_axes(*node.op, "axis", node.args[1], static_cast<int64_t>(call.space.size()));
   reduce_loop(*node.op, loop, type_of(node.args[0]).dtype, call.space, axes, out, node.args[2].boolean());
-  outs.push_back(convert(out, wanted.dtype));
-  return outs;
+  if (computed != wanted.dtype()) copy_into(wanted, out);
 }
 
 }  // namespace morel

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "morel/ir/builder.h"
 #include "morel/loops/program.h"
@@ -55,16 +56,13 @@ struct RowsKernel {
 };
 // Buffers that such a kernel has at most.
 inline constexpr size_t max_row_buffers = 24;
-// Runs rows along the last axis of `space`, to which the inputs broadcast; new tensors, those of the columns kernel
-// last.
-Values run_fused_rows(const RowsKernel& kernel, const Shape& space, std::span<const Tensor> inputs,
-                      std::span<const Type> types);
+// Runs rows along the last axis of `space`, to which the inputs broadcast; the results of the columns kernel come last.
+void run_fused_rows(const RowsKernel& kernel, const Shape& space, std::span<const Value> inputs,
+                    std::span<Tensor> outputs);
 // The first tensor of an elementwise result's shape decides about its order in memory: none where that is contiguous.
 const TensorImpl* find_donor(std::span<const TensorImpl* const> tensors, const Shape& shape);
-// Runs `kernel` over tensors that broadcast to the shape of its outputs; new tensors, one for each type. Where there
-// are donors each output lies in memory like its one.
-Values run_fused_loop(const LoopKernel& kernel, std::span<const Tensor> inputs, std::span<const Type> outputs,
-                      std::span<const TensorImpl* const> donors);
+// Runs `kernel` over tensors that broadcast to the shape of its outputs.
+void run_fused_loop(const LoopKernel& kernel, std::span<const Value> inputs, std::span<Tensor> outputs);
 
 }  // namespace morel
 

@@ -429,26 +429,25 @@ void reduce_into(const OpDef& op, const Tensor& input, const Ints& axes, const T
   Pass(op, input.dtype(), out.dtype()).run(std::move(all), input.as<const char>(), out.as<char>());
 }
 
-Tensor execute_reduce(const OpDef& op, std::span<const Value> args) {
-  const Types types = op.infer(ArgView(op, args));
+void reduce_into(const OpDef& op, std::span<const Value> args, const Tensor& out) {
   Tensor input = args[0].tensor();
   const bool keep_dims = args[2].boolean();
   Ints axes = normalize_axes(op, "axis", args[1], input.rank());
   const bool positional = *op.reduce == ReduceOp::ArgMin || *op.reduce == ReduceOp::ArgMax;
-  const DType wanted = types[0].dtype;
-  DType out = wanted;
+  const DType wanted = out.dtype();
+  DType computed = wanted;
   if (positional) {
-    out = DType::Int64;
-  } else if (!has_reduce_program(op, input.dtype(), out)) {
+    computed = DType::Int64;
+  } else if (!has_reduce_program(op, input.dtype(), wanted)) {
     // A result type the library lacks: of integers sum in int64, else convert first.
     if (is_integral(wanted) && has_reduce_program(op, input.dtype(), DType::Int64)) {
-      out = DType::Int64;
+      computed = DType::Int64;
     } else {
       input = convert(input, wanted);
-      if (!has_reduce_program(op, wanted, wanted)) out = DType::Int64;
+      if (!has_reduce_program(op, wanted, wanted)) computed = DType::Int64;
     }
   }
-  const Tensor result = Tensor::empty(types[0].shape, out);
+  const Tensor result = computed == wanted ? out : Tensor::empty(out.shape(), computed);
   if (positional && !can_merge(input, axes)) {
     const Tensor moved = reduced_last(input, axes);
     Ints last;
@@ -463,7 +462,7 @@ Tensor execute_reduce(const OpDef& op, std::span<const Value> args) {
   } else {
     reduce_into(op, input, axes, result, keep_dims);
   }
-  return out == wanted ? result : convert(result, wanted);
+  if (computed != wanted) copy_into(out, result);
 }
 
 }  // namespace morel

@@ -244,13 +244,14 @@ void run_across(const RowsCall& call, size_t side) {
 }
 
 // Rows and columns programs block by block; the partial sums of the blocks are added in order.
-void run_with_columns(const RowsCall& call, Values& outs, std::span<const Type> types) {
+void run_with_columns(const RowsCall& call, std::span<Tensor> sums) {
   MOREL_CHECK(call.rank == 1, Internal, "internal error: rows that cannot be merged reached a columns program");
-  const size_t first = call.kernel.signature.outputs.size(), count = call.kernel.columns_signature.outputs.size();
+  const size_t count = sums.size();
   const int64_t block = std::clamp<int64_t>(block_elements / std::max<int64_t>(call.n, 1), 8, 256);
   const int64_t blocks = std::max<int64_t>(1, (call.rows + block - 1) / block);
   std::array<Tensor, max_buffers> partial;
-  for (size_t i = 0; i < count; ++i) partial[i] = Tensor::empty({blocks, call.n}, types[first + i].dtype);
+  for (size_t i = 0; i < count; ++i)
+    partial[i] = blocks == 1 ? sums[i] : Tensor::empty({blocks, call.n}, sums[i].dtype());
   const auto run = [&](int64_t task) {
     const int64_t begin = task * block, end = std::min(begin + block, call.rows);
     run_rows(call, begin, end);
@@ -273,33 +274,24 @@ void run_with_columns(const RowsCall& call, Values& outs, std::span<const Type> 
   } else {
     parallel_tasks(blocks, run);
   }
-  for (size_t i = 0; i < count; ++i) {
-    if (blocks == 1) {
-      outs.push_back(partial[i].with_layout({types[first + i].shape, contiguous_strides(types[first + i].shape), 0}));
-      continue;
-    }
-    const Tensor sum = Tensor::empty(types[first + i].shape, types[first + i].dtype);
-    reduce_into(find_op("sum"), partial[i], {0}, sum, false);
-    outs.push_back(sum);
-  }
+  for (size_t i = 0; i < count && blocks > 1; ++i) reduce_into(find_op("sum"), partial[i], {0}, sums[i], false);
 }
 
-// Allocates the results and runs the loop; the operands' tensors are known.
-Values run_call(RowsCall& call, const Shape& space, size_t axis, std::span<const Type> types) {
+// Runs the loop; the operands' tensors are known.
+void run_call(RowsCall& call, const Shape& space, size_t axis, std::span<Tensor> outs) {
   for (size_t i = 0; i < call.inputs; ++i) {
     if (!call.tensors[i]) continue;
     const Layout& layout = call.tensors[i]->layout;
     set_strides(call.operands[i], space, axis, layout.shape, layout.strides, size_of(call.kernel.signature.inputs[i]));
   }
-  Values outs;
-  for (size_t i = 0; i < call.kernel.signature.outputs.size(); ++i) {
+  const size_t num_rows_outs = call.kernel.signature.outputs.size();
+  for (size_t i = 0; i < num_rows_outs; ++i) {
     const RowsSignature::Output& spec = call.kernel.signature.outputs[i];
-    Tensor out = Tensor::empty(types[i].shape, spec.dtype);
+    MOREL_ASSERT(outs[i].dtype() == spec.dtype && outs[i].is_contiguous());
     Shape shape = space;
     if (spec.per_row) shape[axis] = 1;
-    call.operands[call.count].data = out.as<char>();
+    call.operands[call.count].data = outs[i].as<char>();
     set_strides(call.operands[call.count++], space, axis, shape, contiguous_strides(shape), size_of(spec.dtype));
-    outs.push_back(std::move(out));
   }
   call.n = space[axis];
   for (size_t k = 0; k < space.size(); ++k) {
@@ -310,10 +302,9 @@ Values run_call(RowsCall& call, const Shape& space, size_t axis, std::span<const
   if (call.rows > 0) merge_outer(call);
   if (call.kernel.columns) {
     if (call.rows == 0) call.rank = 1;
-    run_with_columns(call, outs, types);
-    return outs;
+    return run_with_columns(call, outs.subspan(num_rows_outs));
   }
-  if (call.rows == 0) return outs;
+  if (call.rows == 0) return;
   if (const std::optional<size_t> side = side_axis(call)) {
     run_across(call, *side);
   } else if (call.rows * call.n < parallel_elements) {
@@ -322,13 +313,11 @@ Values run_call(RowsCall& call, const Shape& space, size_t axis, std::span<const
     parallel_for(call.rows, std::max<int64_t>(1, task_elements / call.n),
                  [&](int64_t begin, int64_t end) { run_rows(call, begin, end); });
   }
-  return outs;
 }
 
 }  // namespace
 
-Values execute_rows(const OpDef& op, std::span<const Value> args) {
-  const Types types = op.infer(ArgView(op, args));
+void rows_into(const OpDef& op, std::span<const Value> args, std::span<Tensor> outs) {
   size_t lead = 0;
   while (!args[lead].is_tensor()) ++lead;
   RowsCall call(rows_kernel(op, args[lead].tensor_impl()->dtype));
@@ -341,18 +330,18 @@ Values execute_rows(const OpDef& op, std::span<const Value> args) {
   const int64_t rank = static_cast<int64_t>(space.size());
   const size_t axis = static_cast<size_t>(
       axis_at < 0 ? rank - 1 : normalize_axis(op, "axis", args[static_cast<size_t>(axis_at)].integer(), rank));
-  return run_call(call, space, axis, {types.data(), types.size()});
+  run_call(call, space, axis, outs);
 }
 
-Values run_fused_rows(const RowsKernel& kernel, const Shape& space, std::span<const Tensor> inputs,
-                      std::span<const Type> types) {
+void run_fused_rows(const RowsKernel& kernel, const Shape& space, std::span<const Value> inputs,
+                    std::span<Tensor> outputs) {
   RowsCall call(kernel);
-  for (const Tensor& input : inputs) {
-    call.tensors[call.inputs] = input.get();
-    call.operands[call.inputs++].data = input.as<char>();
+  for (const Value& input : inputs) {
+    call.tensors[call.inputs] = input.tensor_impl();
+    call.operands[call.inputs++].data = static_cast<char*>(input.tensor_impl()->data());
   }
   call.count = call.inputs;
-  return run_call(call, space, space.size() - 1, types);
+  run_call(call, space, space.size() - 1, outputs);
 }
 
 }  // namespace morel

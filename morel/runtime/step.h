@@ -23,7 +23,7 @@ struct Operand {
 
 struct Step {
   const OpDef* op = nullptr;
-  const Node* node = nullptr;
+  Ref<Node> node;
   std::vector<Operand> args;
   int32_t first_out = 0;       // slot of the first result
   std::vector<int32_t> outs;   // slots of the results, -1 where nobody reads one

@@ -20,6 +20,8 @@ constexpr size_t small_limit = 64 << 10;  // blocks up to this go through the ca
 constexpr size_t huge_limit =
     4ull << 20;  // blocks from this on are mapped on 2 MiB boundaries for transparent huge pages
 constexpr size_t huge_page = 2ull << 20;
+// A block may serve as an arena of a size that is this many classes smaller, a quarter of it.
+constexpr int arena_classes = 8;
 
 int class_of(size_t bytes) {
   if (bytes <= 64) return 0;
@@ -123,14 +125,22 @@ void* take_shared(int cls) {
   return data;
 }
 
-}  // namespace
+void return_kept(Shared& pool, int cls) {
+  for (void* data : pool.free[cls]) system_free(data, class_bytes(cls));
+  pool.free[cls].clear();
+  pool.free[cls].shrink_to_fit();
+}
 
-void* allocate(size_t bytes) {
-  const int cls = class_of(bytes);
+thread_local Workspace* workspace = nullptr;
+
+// Counted are the bytes that were asked for: the rest of a block is never touched.
+int64_t counted(size_t bytes) { return static_cast<int64_t>((bytes + tensor_alignment - 1) & ~(tensor_alignment - 1)); }
+
+// A block of a class for so many bytes.
+void* take(int cls, size_t bytes) {
   MOREL_CHECK(cls < num_classes, Memory, "cannot allocate ", bytes, " bytes");
   const size_t size = class_bytes(cls);
-  const int64_t now =
-      counters.in_use.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed) + static_cast<int64_t>(size);
+  const int64_t now = counters.in_use.fetch_add(counted(bytes), std::memory_order_relaxed) + counted(bytes);
   if (now > counters.peak_in_use.load(std::memory_order_relaxed)) raise_peak(counters.peak_in_use, now);
   if (size <= small_limit) {
     if (ThreadCache* own = thread_cache()) {
@@ -145,19 +155,16 @@ void* allocate(size_t bytes) {
     data = system_allocate(size);
   }
   if (!data) {
-    counters.in_use.fetch_sub(static_cast<int64_t>(size));
+    counters.in_use.fetch_sub(counted(bytes));
     raise(ErrorKind::Memory, "out of memory: cannot allocate ", bytes, " bytes (", counters.in_use.load(),
           " bytes in use)");
   }
   return data;
 }
 
-void deallocate(void* data, size_t bytes) noexcept {
-  if (!data) return;
-  const int cls = class_of(bytes);
-  const size_t size = class_bytes(cls);
-  counters.in_use.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
-  if (size <= small_limit) {
+void give_back(void* data, int cls, size_t bytes) {
+  counters.in_use.fetch_sub(counted(bytes), std::memory_order_relaxed);
+  if (class_bytes(cls) <= small_limit) {
     if (ThreadCache* own = thread_cache()) {
       ThreadCache::Bin& bin = own->bin[cls];
       if (bin.count < ThreadCache::depth) {
@@ -169,6 +176,61 @@ void deallocate(void* data, size_t bytes) noexcept {
   Shared& pool = shared();
   const std::lock_guard lock(pool.mutex);
   pool.free[cls].push_back(data);
+}
+
+}  // namespace
+
+void* allocate(size_t bytes) {
+  if (workspace) [[unlikely]]
+    return workspace->allocate(bytes);
+  return take(class_of(bytes), bytes);
+}
+
+void deallocate(void* data, size_t bytes) noexcept {
+  if (workspace && workspace->take_back(data)) return;
+  if (data) give_back(data, class_of(bytes), bytes);
+}
+
+Workspace::Workspace(void* memory, size_t bytes)
+    : outer_(workspace), memory_(static_cast<char*>(memory)), bytes_(bytes) {
+  workspace = this;
+}
+Workspace::~Workspace() { workspace = outer_; }
+
+void* Workspace::allocate(size_t bytes) {
+  if (count_ == max_pieces) return take(class_of(bytes), bytes);
+  const size_t begin = count_ ? pieces_[count_ - 1].end : 0, end = begin + static_cast<size_t>(counted(bytes));
+  demand_ = std::max(demand_, end);
+  void* data = end <= bytes_ ? memory_ + begin : take(class_of(bytes), bytes);
+  pieces_[count_++] = {data, begin, end};
+  return data;
+}
+
+bool Workspace::take_back(const void* data) {
+  size_t at = count_;
+  while (at > 0 && pieces_[at - 1].data != data) --at;
+  if (at == 0) return false;
+  const bool is_inside = pieces_[at - 1].end <= bytes_;
+  std::copy(pieces_ + at, pieces_ + count_, pieces_ + at - 1);
+  --count_;
+  return is_inside;
+}
+
+ArenaBlock allocate_arena(size_t bytes) {
+  const int smallest = class_of(bytes), largest = std::min(smallest + arena_classes, num_classes - 1);
+  int cls = smallest;
+  if (class_bytes(smallest) > small_limit && smallest <= largest) {
+    Shared& pool = shared();
+    const std::lock_guard lock(pool.mutex);
+    while (cls < largest && pool.free[cls].empty()) ++cls;
+    if (pool.free[cls].empty())
+      for (cls = std::max(smallest - arena_classes, 0); cls < smallest; ++cls) return_kept(pool, cls);
+  }
+  return {take(cls, bytes), bytes, cls};
+}
+
+void deallocate(const ArenaBlock& block) noexcept {
+  if (block.data) give_back(block.data, block.size_class, block.bytes);
 }
 
 AllocatorStats allocator_stats() {
@@ -183,11 +245,7 @@ void reset_peak_stats() {
 void empty_cache() {
   Shared& pool = shared();
   const std::lock_guard lock(pool.mutex);
-  for (int cls = 0; cls < num_classes; ++cls) {
-    for (void* data : pool.free[cls]) system_free(data, class_bytes(cls));
-    pool.free[cls].clear();
-    pool.free[cls].shrink_to_fit();
-  }
+  for (int cls = 0; cls < num_classes; ++cls) return_kept(pool, cls);
 }
 
 }  // namespace morel

@@ -291,6 +291,12 @@ int64_t evaluate(Dim dim, SymbolValues values) {
   return out;
 }
 
+Ints evaluate(const Ints& dims, SymbolValues values) {
+  Ints out;
+  for (const Dim dim : dims) out.push_back(evaluate(dim, values));
+  return out;
+}
+
 std::string to_string(Dim dim) {
   if (!dim.is_symbolic()) return std::to_string(dim.code());
   std::string out;

@@ -38,6 +38,7 @@ Dim symbol(int64_t index);  // s0, s1, ...
 Dim floor_quotient(Dim a, Dim b);
 using SymbolValues = std::span<const int64_t>;
 int64_t evaluate(Dim dim, SymbolValues values);
+Ints evaluate(const Ints& dims, SymbolValues values);
 
 // What is assumed of an expression.
 struct SizeGuard {

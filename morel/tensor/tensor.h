@@ -36,6 +36,8 @@ class Storage final : public RefCounted {
   size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
+  // The bytes of an arena lie elsewhere from now on; for its owner, while no kernel runs.
+  void move_to(void* data) { data_ = data; }
   void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
 
  private:

@@ -10,6 +10,7 @@
 
 #include "morel/transform/fold.h"
 #include "morel/transform/fuse.h"
+#include "morel/transform/schedule.h"
 #include "morel/transform/simplify.h"
 
 namespace morel {
@@ -63,6 +64,8 @@ constexpr Pass passes[] = {
        simplify(graph, evaluate, &counts);
      }},
     {"fuse", [](Graph& graph, Evaluator, RuleCounts&) { fuse(graph); }},
+    {"schedule", [](Graph& graph, Evaluator, RuleCounts&) { schedule_updates(graph); }},
+    {"recompute", [](Graph& graph, Evaluator, RuleCounts&) { recompute_cheap(graph); }},
 };
 
 // Writes one stage; a folder that cannot be written to is no reason to fail.

@@ -306,6 +306,18 @@ void bind_graph(nb::module_& module) {
       .def_prop_ro("imports", [](PyGraph& self) { return self.imports; })
       .def_prop_ro("num_nodes", [](PyGraph& self) { return self.graph->nodes.size(); })
       .def(
+          "memory_plan",
+          [](PyGraph& self) {
+            const Executor::MemoryUse use = self.executor->memory_use();
+            nb::dict out;
+            out["arena_bytes"] = use.arena_bytes;
+            out["lower_bound_bytes"] = use.lower_bound;
+            out["own_bytes"] = use.own_bytes;
+            return out;
+          },
+          "Memory that a run needs: of the planned arena, the most bytes in it that are alive at a time, and what is "
+          "allocated by itself (results, operands of control flow).")
+      .def(
           "compile",
           [](PyGraph& self) {
             const SymbolicSizes::Use sizes(self.graph->sizes.get());

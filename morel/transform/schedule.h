@@ -1,0 +1,14 @@
+// Schedule: the order of nodes in which a run needs least memory at a time.
+#pragma once
+
+#include "morel/ir/graph.h"
+
+namespace morel {
+
+// Updates of many Parameters become several that run as soon as their gradients are there.
+bool schedule_updates(Graph& graph);
+// Values that are cheap to compute are computed again where they are read late, instead of being kept while the most
+// memory is in use.
+bool recompute_cheap(Graph& graph);
+
+}  // namespace morel
