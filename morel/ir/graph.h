@@ -47,6 +47,7 @@ class Graph final : public RefCounted {
   bool is_function = false;
   Types result_types;   // of a function, which is called before its results are there
   Ref<Graph> backward;  // of a function: the function of its gradients, once they are wanted
+  bool is_complete() const { return !is_function || results.size() == result_types.size(); }
   // Of an outermost graph: the functions called in it and by one another. They refer to themselves, so what they hold
   // is dropped together with this graph.
   std::vector<Ref<Graph>> functions;

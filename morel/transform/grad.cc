@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "morel/transform/replay.h"
 #include "morel/transform/simplify.h"
 
 namespace morel {
@@ -27,7 +28,10 @@ void build_backward(const Ref<Graph>& graph, const Graph& forward) {
     parameters.push_back(graph->add_parameter(parameter->types[0]));
     if (is_differentiable_value(parameters.back())) wanted.push_back(parameters.back());
   }
+  const bool replays = num_exchanges(forward) > 0;
+  const Values rng = replays ? builder.emit(find_op("rng_state"), {}) : Values();
   const Values results = append_copy(*graph, forward, parameters);
+  if (replays) builder.emit(find_op("exchange_rng"), {rng.data(), 1});
   for (const Value& result : results) {
     if (!is_differentiable_value(result)) continue;
     outputs.push_back(result);
@@ -48,13 +52,14 @@ Ref<Graph> backward_graph(const Graph& forward) {
 // It is there before its body, which may call it.
 const Ref<Graph>& backward_function(Graph& function) {
   if (function.backward) return function.backward;
-  MOREL_CHECK(function.results.size() == function.result_types.size(), NotImplemented,
+  MOREL_CHECK(function.is_complete(), NotImplemented,
               "the gradient of a function that calls itself is not supported within that function");
   function.backward = make_ref<Graph>();
   function.backward->is_function = true;
   for (const Ref<Node>& parameter : function.parameters)
     if (is_differentiable(parameter->types[0].dtype)) function.backward->result_types.push_back(parameter->types[0]);
-  build_backward(function.backward, function);
+  build_backward(function.backward,
+                 draws(function) ? *with_rng_state(function, function.parameters.size(), true) : function);
   return function.backward;
 }
 
@@ -209,20 +214,54 @@ class Sweep {
 
   void step_control(Node& node, const Values& douts) {
     const auto graph = [&](size_t arg) -> Graph& { return *static_cast<Graph*>(node.args[arg].graph()); };
+    const auto with_seeds = [&](size_t operands, bool replays) {
+      Value::List out = node.args[operands].list();
+      if (replays) out.push_back(rng_before(node));
+      for (const Value& seed : seeds_of(node, node.types.size(), douts)) out.push_back(seed);
+      return Value(std::move(out));
+    };
     if (node.op->control == Control::If) {
-      Value::List operands = node.args[3].list();
-      for (const Value& seed : seeds_of(node, node.types.size(), douts)) operands.push_back(seed);
-      const Value args[] = {node.args[0], Value::of_graph(backward_graph(graph(1))),
-                            Value::of_graph(backward_graph(graph(2))), Value(std::move(operands))};
+      const bool replays = draws(graph(1)) || draws(graph(2));
+      const auto backward = [&](const Graph& branch) {
+        return Value::of_graph(
+            backward_graph(replays ? *with_rng_state(branch, branch.parameters.size(), true) : branch));
+      };
+      const Value args[] = {node.args[0], backward(graph(1)), backward(graph(2)), with_seeds(3, replays)};
       return add_gradients(node.args[3].list(), builder_.emit(*node.op, args));
     }
     if (node.op->control == Control::Call) {
-      Value::List operands = node.args[1].list();
-      for (const Value& seed : seeds_of(node, node.types.size(), douts)) operands.push_back(seed);
-      const Value args[] = {Value::of_graph(backward_function(graph(0))), Value(std::move(operands))};
+      const Value function = Value::of_graph(backward_function(graph(0)));
+      const Value args[] = {function, with_seeds(1, draws(graph(0)))};
       return add_gradients(node.args[1].list(), builder_.emit(*node.op, args));
     }
+    if (draws(graph(1))) carry_rng_state(node);
     step_loop(node, graph(1), douts);
+  }
+
+  // The state of random numbers before a node runs.
+  Value rng_before(Node& node) {
+    std::vector<Ref<Node>>& nodes = builder_.graph().nodes;
+    Value state = builder_.emit(find_op("rng_state"), {})[0];
+    Ref<Node> made = std::move(nodes.back());
+    nodes.pop_back();
+    nodes.insert(std::ranges::find(nodes, Ref<Node>(&node)), std::move(made));
+    return state;
+  }
+
+  // The state of random numbers becomes part of that of a `while`, so that it is kept for every turn.
+  void carry_rng_state(Node& node) {
+    const auto graph = [&](size_t arg) -> Graph& { return *static_cast<Graph*>(node.args[arg].graph()); };
+    Value::List carry = node.args[2].list();
+    MOREL_CHECK(!draws(graph(0)), NotImplemented,
+                "the gradient of a 'while' on a tensor whose condition draws random numbers is not supported");
+    const Ref<Graph> body = with_rng_state(graph(1), carry.size(), true);
+    GraphBuilder builder(body);
+    body->results.push_back(builder.emit(find_op("rng_state"), {})[0]);
+    node.args[0] = Value::of_graph(with_rng_state(graph(0), carry.size(), false));
+    node.args[1] = Value::of_graph(body);
+    carry.push_back(rng_before(node));
+    node.types.push_back(type_of(carry.back()));
+    node.args[2] = Value(std::move(carry));
   }
 
   // The gradient of a loop, `while` or `scan`, is a scan in the other direction, which carries the cotangents of the

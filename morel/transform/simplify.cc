@@ -1,15 +1,24 @@
 #include "morel/transform/simplify.h"
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "morel/ops/call.h"
+#include "morel/transform/replay.h"
 
 namespace morel {
 namespace {
 
-bool is_repeatable(const Node& node) { return !has_effect(*node.op) && !node.op->has(kRandom); }
+// Whether a branch, body or function of a node draws random numbers, of which the following ones depend.
+bool draws_inside(const Node& node) {
+  return std::ranges::any_of(node.args, [](const Value& arg) {
+    return arg.tag() == Value::Tag::Graph && moves_rng(*static_cast<const Graph*>(arg.graph()));
+  });
+}
+
+bool is_repeatable(const Node& node) { return !has_effect(*node.op) && !node.op->has(kRandom) && !draws_inside(node); }
 
 // The call as text; equal for calls that compute the same. Tensors and nodes by address.
 void append_key(const Value& value, std::string& key) {
@@ -71,7 +80,7 @@ bool remove_dead_nodes(Graph& graph) {
   for (const Value& result : graph.results) for_each_input(result, mark);
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = *graph.nodes[i];
-    if (has_effect(*node.op)) live.insert(&node);
+    if (has_effect(*node.op) || draws_inside(node)) live.insert(&node);
     if (live.contains(&node)) for_each_input(node, mark);
   }
   const auto dead = [&](const Ref<Node>& node) { return !live.contains(node.get()); };

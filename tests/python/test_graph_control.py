@@ -361,6 +361,53 @@ def test_recursion_deeper_than_python_allows():
         ms.jit(count)(tensor(10**8), tensor(0))
 
 
+# --- random numbers ---
+
+
+drop = nn.Dropout(p=0.4)
+drop.set_train()
+
+
+def random_branch(x):
+    x = drop(x)
+    if x.sum() > -100:
+        y = drop(x) * drop(x)
+    else:
+        y = x
+    return y * drop(x)
+
+
+def random_loop(x):
+    i = 0
+    while i < 3:
+        if x[0] > -100:
+            x = drop(ops.sin(x)) * x
+        i += 1
+    return x * drop(x)
+
+
+def random_recursion(x, n=None):
+    if n is None:
+        return random_recursion(x, x.sum() * 0 + 2)
+    if n <= 0:
+        return drop(x)
+    y = drop(x)
+    return (random_recursion(y * x, n - 1) + random_recursion(y * x, n - 1)) * drop(y)
+
+
+@pytest.mark.parametrize("function", [random_branch, random_loop, random_recursion], ids=lambda f: f.__name__)
+def test_gradients_of_what_draws_random_numbers(function):
+    x = Tensor(np.random.default_rng(0).standard_normal(8))
+    slope = function
+    for _ in range(3):
+        results = []
+        for run in (slope, ms.jit(lambda v, f=slope: f(v))):
+            ms.set_seed(3)
+            results.append((run(x), ops.uniform((3,), Tensor(0.0), Tensor(1.0))))
+        same(results[1], results[0], rtol=1e-9, atol=1e-12)
+        slope = ms.grad(lambda v, f=slope: (f(v) * v).sum())
+
+
 def _never_ends(n):
     if n > 3:
         return _never_ends(n - 1)

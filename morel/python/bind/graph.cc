@@ -12,6 +12,7 @@
 #include "morel/runtime/graph_scope.h"
 #include "morel/transform/grad.h"
 #include "morel/transform/passes.h"
+#include "morel/transform/replay.h"
 #include "morel/transform/simplify.h"
 
 namespace morel::bind {
@@ -206,14 +207,6 @@ nb::list graph_hold(const std::vector<Tensor>& tensors, const std::vector<Tensor
   return out;
 }
 
-bool draws(const Node& node) {
-  bool found = node.op == &find_op("next_rng");
-  for_each_body(node, [&](const Graph& body) {
-    found |= std::ranges::any_of(body.nodes, [](const Ref<Node>& inner) { return draws(*inner); });
-  });
-  return found;
-}
-
 bool is_parameter_of_graph(const Tensor& tensor) {
   const Node* node = node_of(open_scope().value_of(tensor));
   return !node->op && !node->captured;
@@ -356,11 +349,8 @@ void bind_graph(nb::module_& module) {
   module.def("graph_hold", &graph_hold);
   module.def("graph_release", [] { open_scope().clear_stand_ins(); });
   module.def("graph_num_nodes", [] { return open_scope().builder().graph().nodes.size(); });
-  module.def("graph_draws_since", [](size_t first) {
-    const auto& nodes = open_scope().builder().graph().nodes;
-    return std::any_of(nodes.begin() + static_cast<int64_t>(first), nodes.end(),
-                       [](const auto& n) { return draws(*n); });
-  });
+  module.def("graph_draws_since",
+             [](size_t first) { return moves_rng(std::span(open_scope().builder().graph().nodes).subspan(first)); });
   module.def("graph_is_parameter", &is_parameter_of_graph);
   module.def("graph_depth", [] { return OpenScope::scopes.size(); });
   module.def("graph_if", &graph_if);

@@ -41,7 +41,7 @@ std::shared_ptr<TrainedGraph> end_trained(const std::vector<Tensor>& results, co
   out->num_results = results.size();
   const size_t num_parameters = graph.parameters.size();
   for (const Tensor& result : results) graph.results.push_back(scope.value_of(result));
-  const size_t num_nodes = graph.nodes.size();
+  const Ref<Node> last = graph.nodes.empty() ? Ref<Node>() : graph.nodes.back();
 
   std::vector<Value> of, seeds, at;
   for (size_t i = 0; i < results.size(); ++i) {
@@ -58,6 +58,9 @@ std::shared_ptr<TrainedGraph> end_trained(const std::vector<Tensor>& results, co
   }
   scope.builder().set_stops_gradient(false);
   for (Value& gradient : graph_gradients(scope.builder(), of, seeds, at)) graph.results.push_back(std::move(gradient));
+  // Nodes may have been put between those of the function.
+  const auto end = std::ranges::find(graph.nodes, last);
+  const size_t num_nodes = last ? static_cast<size_t>(end - graph.nodes.begin()) + 1 : 0;
   const Halves halves = split(graph, num_parameters, num_nodes, results.size());
   prepare(halves.forward, out->forward);
   prepare(halves.backward, out->backward);

@@ -1,0 +1,21 @@
+// Random numbers of branches, bodies and functions whose gradient computes them again: they must draw the same ones.
+#pragma once
+
+#include "morel/transform/graph_builder.h"
+
+namespace morel {
+
+// How often a graph sets the generator's state: not at all, to replay, or also back to what it was.
+int64_t num_exchanges(const Graph& graph);
+// Whether the generator's state is another one after the graph, which may draw in functions that it calls.
+bool moves_rng(std::span<const Ref<Node>> nodes);
+inline bool moves_rng(const Graph& graph) {
+  return !graph.is_complete() || moves_rng(std::span(graph.nodes));  // of an unfinished function nothing is known
+}
+// Whether what a graph draws depends on the generator's state before it.
+inline bool draws(const Graph& graph) { return num_exchanges(graph) == 0 && moves_rng(graph); }
+// The same graph with the generator's state before it as parameter number `place`. With `replays` it sets that state,
+// so that it draws the same numbers whenever it runs.
+Ref<Graph> with_rng_state(const Graph& graph, size_t place, bool replays);
+
+}  // namespace morel
