@@ -289,6 +289,48 @@ def test_python_values_are_read_again():
         _factor = 2.0
 
 
+def test_tensors_of_outside_are_replaced():
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.weight = Parameter(tensor(1, 2), name="weight")
+
+        def construct(self, x):
+            return x * self.weight + outer
+
+    net, outer, x = Net(), tensor(0, 0), tensor(1, 1)
+    run = ms.jit(lambda x: net(x))
+    for _ in range(2):
+        np.testing.assert_allclose(run(x).asnumpy(), [1, 2])
+    first = net.weight
+    net.weight = Parameter(tensor(3, 4), name="weight")
+    np.testing.assert_allclose(run(x).asnumpy(), [3, 4])
+    for i in range(5):
+        outer = tensor(i, 10)
+        np.testing.assert_allclose(run(x).asnumpy(), [3 + i, 14])
+    net.weight = first
+    np.testing.assert_allclose(run(x).asnumpy(), [5, 12])
+    assert len(run.__compiled__.graphs) < 4  # those of tensors that are gone are not kept
+
+
+def test_arguments_change_in_place():
+    def change(x, y):
+        before = x * 2
+        x.add_(y)
+        x[1:] = before[1:]
+        part = y[:1]
+        part.mul_(3.0)
+        return x + y, before
+
+    results = []
+    for run in (change, ms.jit(change), ms.jit(change)):
+        x, y = tensor(1, 2, 3), tensor(4, 5, 6)
+        results.append([value.asnumpy().tolist() for value in (*run(x, y), x, y)])
+    assert results[0] == results[1] == results[2] == [[17, 9, 12], [2, 4, 6], [5, 4, 6], [12, 5, 6]]
+    with pytest.raises(NotImplementedError, match="'change' changes an argument in place"):
+        ms.grad(lambda v: ms.jit(change)(v * 1, v * 1)[0].sum())(tensor(1, 2, 3))
+
+
 def test_objects_as_arguments():
     f = ms.jit(lambda x, a: x * a.sum())
     for i in range(20):

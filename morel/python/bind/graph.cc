@@ -207,6 +207,21 @@ nb::list graph_hold(const std::vector<Tensor>& tensors, const std::vector<Tensor
   return out;
 }
 
+// Parameters of the graph that were changed in place: what is given for them at a call changes at its end. Returns
+// whether there are any.
+bool graph_write_back(const std::vector<Tensor>& parameters) {
+  GraphScope& scope = open_scope();
+  bool any = false;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Value parameter = scope.builder().graph().parameters[i]->output(), now = scope.value_of(parameters[i]);
+    if (node_of(now) == node_of(parameter)) continue;
+    const Value args[] = {parameter, now};
+    scope.builder().emit(find_op("copy_"), args);
+    any = true;
+  }
+  return any;
+}
+
 bool is_parameter_of_graph(const Tensor& tensor) {
   const Node* node = node_of(open_scope().value_of(tensor));
   return !node->op && !node->captured;
@@ -351,6 +366,7 @@ void bind_graph(nb::module_& module) {
   module.def("graph_num_nodes", [] { return open_scope().builder().graph().nodes.size(); });
   module.def("graph_draws_since",
              [](size_t first) { return moves_rng(std::span(open_scope().builder().graph().nodes).subspan(first)); });
+  module.def("graph_write_back", &graph_write_back);
   module.def("graph_is_parameter", &is_parameter_of_graph);
   module.def("graph_depth", [] { return OpenScope::scopes.size(); });
   module.def("graph_if", &graph_if);

@@ -7,6 +7,7 @@ import weakref
 from morel import _core
 from morel.compiler.interpreter import Interpreter, kind_of, recorded_facts
 from morel.compiler.recursion import Session
+from morel.compiler.source import Unsupported
 from morel.compiler.tree import flatten, unflatten
 
 __all__ = ["CompiledFunction", "call_compiled_cell", "call_in_graph", "compiled_cell", "jit"]
@@ -33,6 +34,10 @@ class _Entry:
             if now is not value:
                 return False
         return True
+
+    def may_hold_again(self):
+        """False where a tensor that is no Parameter was replaced by another one: the old one does not come back."""
+        return self.holds() or all(_is_lasting(value) for _, _, value in self.facts)
 
     def is_flat(self):
         """Whether the result is one tensor or a tuple of tensors."""
@@ -98,8 +103,10 @@ class CompiledFunction:
         else:
             entry = self._compile(leaves, structure, places)
             entry.kept = [leaf for leaf in leaves if not isinstance(leaf, _core.Tensor)]
+            entries[:] = [known for known in entries if known.may_hold_again()]
             entries.append(entry)
-            if places is None and not kwargs and len(leaves) == len(args) and entry.is_flat():
+            lasting = all(_is_lasting(value) for _, _, value in entry.facts)
+            if places is None and lasting and not kwargs and len(leaves) == len(args) and entry.is_flat():
                 _core.remember_call(self.call, args, entry.graph, entry.facts, entry.structure is None)
         return entry, tensors
 
@@ -119,6 +126,11 @@ class CompiledFunction:
             results, tree = flatten(output)
             constants = [None if isinstance(result, _core.Tensor) else (_plain(result),) for result in results]
             tensors = [result for result in results if isinstance(result, _core.Tensor)]
+            changed = _core.graph_write_back([leaf for leaf in inside if isinstance(leaf, _core.Tensor)])
+            if changed and places is not None:
+                raise Unsupported(
+                    f"'{name}' changes an argument in place, which a gradient of PyNative mode cannot follow"
+                )
             graph = _core.graph_end(tensors) if places is None else _core.graph_end_trained(tensors, places)
         except BaseException:
             _core.graph_abort()
@@ -141,6 +153,12 @@ def compiled_cell(cell):
     if compiled is None:
         compiled = cell.__dict__["_compiled_call"] = CompiledFunction(cell)
     return compiled
+
+
+def _is_lasting(value):
+    from morel.common.parameter import Parameter
+
+    return not isinstance(value, _core.Tensor) or isinstance(value, Parameter)
 
 
 def _plain(result):

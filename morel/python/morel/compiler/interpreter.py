@@ -62,7 +62,7 @@ _PLAIN = (bool, int, float, str, type(None))
 
 @contextlib.contextmanager
 def recorded_facts():
-    """A list that collects what Python values the code within relies on: (owner, name, value).
+    """What Python values, and which tensors, the code within relies on: (owner, name, value).
 
     An owner is a cell, the cell of a closure, or the dict of a module's globals.
     """
@@ -76,7 +76,11 @@ def recorded_facts():
 
 def _rely_on(owner, name, value):
     facts = getattr(_recorder, "facts", None)
-    if facts is not None and isinstance(value, _PLAIN):
+    if isinstance(value, _core.Tensor):
+        known = not _core.is_symbolic(value)
+    else:
+        known = isinstance(value, _PLAIN)
+    if facts is not None and known:
         facts.setdefault((id(owner), name), (owner, name, value))
 
 
