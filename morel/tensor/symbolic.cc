@@ -1,6 +1,7 @@
 #include "morel/tensor/symbolic.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <map>
 #include <mutex>
@@ -79,6 +80,24 @@ Terms terms_of(Dim dim) {
   Terms terms;
   if (dim.code() != 0) terms.push_back({dim.code(), {}});
   return terms;
+}
+
+enum class Operation : int64_t { None, Sum, Product, Quotient };
+
+// Graphs do the same few calculations again and again: the last ones are remembered.
+template <class F>
+Dim remembered(Operation operation, Dim a, Dim b, F&& compute) {
+  struct Entry {
+    Operation operation = Operation::None;
+    Dim a, b, result;
+  };
+  thread_local std::array<Entry, 1024> entries;
+  const uint64_t hash =
+      static_cast<uint64_t>(a.code()) * 3 + static_cast<uint64_t>(b.code()) * 7 + static_cast<uint64_t>(operation);
+  Entry& entry = entries[(hash * 0x9e3779b97f4a7c15u) >> 54];
+  if (entry.operation != operation || !entry.a.identical(a) || !entry.b.identical(b))
+    entry = {operation, a, b, compute()};
+  return entry.result;
 }
 
 Dim normal(Dim dim) { return current_sizes && dim.is_symbolic() ? current_sizes->normal(dim) : dim; }
@@ -210,10 +229,13 @@ Dim floor_quotient(Dim a, Dim b) {
 
 Dim Dim::sum(Dim a, Dim b) {
   if (!a.is_symbolic() && !b.is_symbolic()) return a.code_ + b.code_;
-  Terms terms = terms_of(normal(a));
-  const Terms more = terms_of(normal(b));
-  terms.insert(terms.end(), more.begin(), more.end());
-  return dim_of(std::move(terms));
+  a = normal(a), b = normal(b);
+  return remembered(Operation::Sum, a, b, [&] {
+    Terms terms = terms_of(a);
+    const Terms more = terms_of(b);
+    terms.insert(terms.end(), more.begin(), more.end());
+    return dim_of(std::move(terms));
+  });
 }
 
 Dim Dim::difference(Dim a, Dim b) {
@@ -223,11 +245,14 @@ Dim Dim::difference(Dim a, Dim b) {
 
 Dim Dim::product(Dim a, Dim b) {
   if (!a.is_symbolic() && !b.is_symbolic()) return a.code_ * b.code_;
-  Terms terms;
-  const Terms first = terms_of(normal(a)), second = terms_of(normal(b));
-  for (const SizeTerm& x : first)
-    for (const SizeTerm& y : second) terms.push_back(times(x, y));
-  return dim_of(std::move(terms));
+  a = normal(a), b = normal(b);
+  return remembered(Operation::Product, a, b, [&] {
+    Terms terms;
+    const Terms second = terms_of(b);
+    for (const SizeTerm& x : terms_of(a))
+      for (const SizeTerm& y : second) terms.push_back(times(x, y));
+    return dim_of(std::move(terms));
+  });
 }
 
 Dim Dim::quotient(Dim a, Dim b) {
@@ -235,7 +260,8 @@ Dim Dim::quotient(Dim a, Dim b) {
   if (!a.is_symbolic() && !b.is_symbolic()) return a.code_ / b.code_;
   // Rounding to zero and down are the same there; elsewhere numbers decide.
   if (a < 0 || b < 1) return static_cast<int64_t>(a) / static_cast<int64_t>(b);
-  return floor_quotient(normal(a), normal(b));
+  a = normal(a), b = normal(b);  // now that they are known not to be negative
+  return remembered(Operation::Quotient, a, b, [&] { return floor_quotient(a, b); });
 }
 
 Dim Dim::remainder(Dim a, Dim b) { return a - b * quotient(a, b); }
