@@ -213,11 +213,20 @@ Tensor detach(const Tensor& tensor) { return alias(tensor); }
 
 // -- recording --
 
+// Whether the gradient at an integer is asked for. Integers that are made of floats are constant.
+static bool follows_integers(std::span<const Value> args) {
+  return std::ranges::any_of(args, [](const Value& arg) {
+    if (arg.is_list()) return follows_integers({arg.list().data(), arg.list().size()});
+    return arg.is_tensor() && is_integral(arg.tensor_impl()->dtype) && arg.tensor_impl()->grad.node;
+  });
+}
+
 void record(const OpDef& op, std::span<const Value> args, std::span<Value> outs) {
   auto node = make_ref<OpNode>(op, args, outs);
   for (size_t i = 0; i < outs.size(); ++i) {
     TensorImpl* out = outs[i].tensor_impl();
-    if (is_differentiable(out->dtype)) link(out, node.get(), static_cast<int32_t>(i));
+    if (is_differentiable(out->dtype) || (is_integral(out->dtype) && follows_integers(args)))
+      link(out, node.get(), static_cast<int32_t>(i));
   }
 }
 

@@ -94,7 +94,8 @@ class Cotangents {
  public:
   explicit Cotangents(GraphBuilder& builder) : builder_(builder) {}
   void add(const Value& value, const Value& cotangent) {
-    if (cotangent.is_none() || !is_differentiable(dtype_of_value(value))) return;
+    if (cotangent.is_none()) return;
+    if (!is_differentiable(dtype_of_value(value)) && !integers_.contains(node_of(value))) return;
     Values& all = table_[node_of(value)];
     if (all.empty()) all.resize(node_of(value)->types.size());
     Value& sum = all[value.output()];
@@ -106,6 +107,9 @@ class Cotangents {
       sum = sum_of(builder_, sum, cotangent);
     }
   }
+  // From now on the integers that a node gives have cotangents too.
+  void follow(const Node& node) { integers_.insert(&node); }
+  bool follows(const Value& value) const { return integers_.contains(node_of(value)); }
   const Values* find(const Node* node) const {
     const auto found = table_.find(node);
     return found == table_.end() ? nullptr : &found->second;
@@ -118,17 +122,21 @@ class Cotangents {
  private:
   GraphBuilder& builder_;
   std::unordered_map<const Node*, Values> table_;
+  std::unordered_set<const Node*> integers_;
 };
 
 class Sweep {
  public:
   Sweep(GraphBuilder& builder, std::span<const Value> inputs) : builder_(builder), cotangents_(builder) {
-    for (const Value& input : inputs) depends_.insert(node_of(input)), targets_.insert(node_of(input));
+    for (const Value& input : inputs) {
+      depends_.insert(node_of(input));
+      targets_.insert(node_of(input));
+      if (is_integral(dtype_of_value(input))) cotangents_.follow(*node_of(input));
+    }
   }
 
-  // Nodes [first, last) of the graph, latest first; `inputs` lie before them or among them.
+  // Nodes [first, last) of the graph, marked before, latest first; `inputs` lie before them or among them.
   void run(size_t first, size_t last) {
-    mark(first, last);
     for (size_t i = last; i-- > first;) {
       const Ref<Node> node = builder_.graph().nodes[i];  // the list grows meanwhile
       if (depends_.contains(node.get())) step(*node);
@@ -136,7 +144,7 @@ class Sweep {
   }
   Cotangents& cotangents() { return cotangents_; }
 
- private:
+  // Finds which of the nodes depend on the inputs; before their results get cotangents.
   void mark(size_t first, size_t last) {
     for (size_t i = first; i < last; ++i) {
       const Node& node = *builder_.graph().nodes[i];
@@ -148,11 +156,16 @@ class Sweep {
       }
       if (node.op->has(kNoGrad) || node.stops_gradient) continue;
       for_each_input(node, [&](const Value& input) {
-        if (depends_.contains(node_of(input))) depends_.insert(&node);
+        if (!depends_.contains(node_of(input))) return;
+        depends_.insert(&node);
+        // Integers that are made of floats are constant; control flow passes on cotangents of floats alone.
+        if (cotangents_.follows(input) && is_integral(node.types[0].dtype) && node.op->control == Control::None)
+          cotangents_.follow(node);
       });
     }
   }
 
+ private:
   void step(const Node& node) {
     if (targets_.contains(&node)) return;
     if (const auto* custom = builder_.find_custom(&node)) return step_custom(*custom);
@@ -335,6 +348,7 @@ class Sweep {
     const size_t first = builder_.graph().nodes.size();
     const Syms results = node.op->compose(Call(builder_, *node.op, {node.args.data(), node.args.size()}));
     const size_t last = builder_.graph().nodes.size();
+    mark(first, last);
     for (size_t i = 0; i < results.size() && i < douts.size(); ++i)
       if (node_of(results[i].value())) cotangents_.add(results[i].value(), douts[i]);
     run(first, last);
@@ -351,6 +365,7 @@ Values graph_gradients(GraphBuilder& builder, std::span<const Value> outputs, st
                        std::span<const Value> inputs) {
   Sweep sweep(builder, inputs);
   const size_t last = builder.graph().nodes.size();
+  sweep.mark(0, last);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!node_of(outputs[i])) continue;
     Value seed = i < seeds.size() ? seeds[i] : Value();

@@ -569,7 +569,7 @@ ERRORS = [
     (_try, NotImplementedError, "'Try' is not supported"),
     (_value_of_tensor, RuntimeError, "only its shape and dtype are known"),
     (_different_shapes, TypeError, "different shapes"),
-    (_one_branch_only, NotImplementedError, "only in one branch"),
+    (_one_branch_only, UnboundLocalError, "is not defined in false branch"),
     (_text_from_branch, NotImplementedError, "only tensors and numbers can"),
     (_shape_changes_in_loop, TypeError, "changes the shape of 'x'"),
     (_unknown_name, NameError, "name 'missing' is not defined"),

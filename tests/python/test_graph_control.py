@@ -452,3 +452,61 @@ def test_errors(function, kind, text):
         ms.jit(function)(tensor(1.0, 2.0) if function is not _never_ends else tensor(1.0))
     assert "test_graph_control.py" in str(caught.value) and "^" in str(caught.value)
     assert not ms._core.graph_active()  # the thread can go on
+
+
+def _listed(value):
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(_listed, value))
+    return value.asnumpy().tolist() if isinstance(value, Tensor) else value
+
+
+def test_functions_of_python_in_graphs():
+    @ms.jit
+    def run(x):
+        rows = [row for row in zip(x, (1, 2))]
+        return (
+            map(lambda a, b: a * b, x, (1, 2)),
+            map(abs, [-2]),
+            filter(lambda a: a > 1, (1, 2)),
+            sum(x),
+            rows,
+        )
+
+    x = tensor([1, 2], [3, 4])
+    assert _listed(run(x)) == (([1, 2], [6, 8]), [2], [2], [4, 6], [([1, 2], 1), ([3, 4], 2)])
+
+    @ms.jit
+    def wrong(x):
+        return isinstance(x, [int, float])
+
+    with pytest.raises(TypeError, match="must be a type or tuple of types"):
+        wrong(x)
+
+
+def test_a_function_is_chosen_by_a_tensor():
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.CellList([nn.ReLU(), nn.Tanh()])
+
+        def construct(self, x, index):
+            own = (lambda a: a * 2, lambda a: a + 1, lambda a: a - 5)
+            return self.layers[index](x), own[index](x), ms.ops.switch_layer(index, own)(x), (1.0, 2.0)[index]
+
+    net = Net()
+    net.construct = ms.jit(net.construct)
+    x = tensor(-1.0, 3.0)
+    for index in (0, 1, -1):
+        own = (x * 2, x + 1, x - 5)[index]
+        wanted = ((nn.ReLU(), nn.Tanh())[index](x), own, own, Tensor((1.0, 2.0)[index]))
+        for found, value in zip(net(x, tensor(index, dtype=np.int32).reshape(())), wanted):
+            np.testing.assert_allclose(found.asnumpy(), value.asnumpy(), rtol=1e-5)
+
+
+def test_errors_with_several_arguments_keep_them():
+    @ms.jit
+    def run(x):
+        raise ValueError("a", 3, x.ndim)
+
+    with pytest.raises(ValueError, match=r"\('a', 3, 1\)"):
+        run(tensor(1.0, 2.0))

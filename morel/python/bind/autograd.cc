@@ -50,14 +50,14 @@ nb::tuple value_and_grad(nb::handle fn, const std::vector<int>& positions, nb::h
     nb::list given;
     for (nb::handle arg : args) given.append(arg);
     for (const int position : positions) {
-      MOREL_CHECK(position >= 0 && static_cast<size_t>(position) < given.size(), Value, "the gradient at argument ",
+      MOREL_CHECK(position >= 0 && static_cast<size_t>(position) < given.size(), Index, "the gradient at argument ",
                   position, " is asked for, but the function was called with ", given.size(), " positional arguments");
       nb::handle arg = given[static_cast<size_t>(position)];
       MOREL_CHECK(is_tensor(arg.ptr()), Type, "the gradient is asked for at argument ", position,
                   ", which must be a Tensor but is ", Py_TYPE(arg.ptr())->tp_name);
       const Tensor source(unwrap(arg.ptr()));
-      MOREL_CHECK(is_differentiable(source.dtype()), Type, "argument ", position, " has dtype ",
-                  info(source.dtype()).name, ", which cannot be differentiated: it must be a float or complex tensor");
+      MOREL_CHECK(source.dtype() != DType::Bool, Type, "argument ", position,
+                  " has dtype Bool, which cannot be differentiated: it must be a tensor of numbers");
       inputs.push_back(make_input(source));
       given[static_cast<size_t>(position)] = nb::steal(wrap(inputs.back()));
     }

@@ -76,6 +76,8 @@ for _home, _names in {
 }.items():
     _LAZY.update(dict.fromkeys(_names.split(), _home))
 _MODULES = (
+    "_c_expression",
+    "_checkparam",
     "amp",
     "device_manager",
     "api",

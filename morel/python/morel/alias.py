@@ -11,6 +11,7 @@ import sys
 import types
 
 import morel
+from morel.ops.operations import PARTS
 
 __all__ = ["install", "MINDSPORE_VERSION"]
 
@@ -32,23 +33,19 @@ _MOVED = {
     "mindspore.dataset.engine.datasets_vision": "morel.dataset.sources",
     "mindspore.dataset.engine.iterators": "morel.dataset.iterators",
     "mindspore.dataset.engine.samplers": "morel.dataset.samplers",
-    "mindspore.ops.auto_generate": "morel.ops.functional",
-    "mindspore.ops.function.array_func": "morel.ops.functional",
-    "mindspore.ops.function.clip_func": "morel.ops.functional",
-    "mindspore.ops.function.debug_func": "morel.ops.functional",
-    "mindspore.ops.function.grad": "morel.ops.functional",
-    "mindspore.ops.function.image_func": "morel.ops.functional",
-    "mindspore.ops.function.linalg_func": "morel.ops.functional",
-    "mindspore.ops.function.math_func": "morel.ops.functional",
-    "mindspore.ops.function.nn_func": "morel.ops.functional",
-    "mindspore.ops.function.other_func": "morel.ops.functional",
-    "mindspore.ops.function.parameter_func": "morel.ops.functional",
-    "mindspore.ops.function.random_func": "morel.ops.functional",
-    "mindspore.ops.function.spectral_func": "morel.ops.functional",
-    "mindspore.ops.function.vmap_func": "morel.ops.functional",
-    "mindspore.ops.function.grad.grad_func": "morel.ops.functional",
     "mindspore.dataset.vision.transforms": "morel.dataset.vision",
 }
+# Modules that hold a part of the names of another one there.
+for _whole, _parts in {
+    "ops.auto_generate": "gen_ops_def gen_ops_prim",
+    "ops.composite": "base",
+    "ops.operations": " ".join(PARTS),
+    "ops.function": "array_func clip_func debug_func grad grad.grad_func image_func linalg_func math_func nn_func other_func "
+    "parameter_func random_func spectral_func vmap_func",
+}.items():
+    _MOVED.update({f"mindspore.{_whole}.{part}": f"morel.{_whole}" for part in _parts.split()})
+
+_PACKAGES = {name.rpartition(".")[0] for name in _MOVED}
 
 
 def _home(name):
@@ -89,7 +86,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             found = None
         if found is None:
             return None
-        return importlib.machinery.ModuleSpec(name, self, is_package=found.submodule_search_locations is not None)
+        is_package = found.submodule_search_locations is not None or name in _PACKAGES
+        return importlib.machinery.ModuleSpec(name, self, is_package=is_package)
 
     def create_module(self, spec):
         if spec.name == _NAME:

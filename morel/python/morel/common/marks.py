@@ -17,7 +17,7 @@ def mutable(input_data, dynamic_len=False):
         TypeError: other values. ValueError: dynamic_len for something without a length.
     """
     if not isinstance(dynamic_len, bool):
-        raise TypeError(f"For 'mutable', 'dynamic_len' must be bool, but got {type(dynamic_len).__name__}.")
+        raise TypeError(f"For 'mutable', the second input should be bool, but got {type(dynamic_len).__name__}.")
     if dynamic_len and not isinstance(input_data, (tuple, list)):
         raise ValueError("For 'mutable', 'dynamic_len' needs a tuple or list.")
 

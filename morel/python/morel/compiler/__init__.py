@@ -84,8 +84,8 @@ class CompiledFunction:
         return entry.run(tensors)
 
     def prepare(self, *args, **kwargs):
-        """Compiles for these arguments without running."""
-        self._find(args, kwargs)
+        """Compiles for these arguments without running; the graph."""
+        return self._find(args, kwargs)[0].graph
 
     def _find(self, args, kwargs):
         """(the graph for these arguments, the tensors among them)"""
@@ -199,6 +199,10 @@ def jit(function=None, *, capture_mode="ast", jit_level="O0", dynamic=0, fullgra
 
     if isinstance(function, Cell):
         function.construct = jit(function.construct)
+        return function
+    if isinstance(function, type):
+        method = "construct" if hasattr(function, "construct") else "__call__"
+        setattr(function, method, jit(getattr(function, method)))
         return function
     if not callable(function):
         raise TypeError(f"For 'jit', 'function' must be a function or a Cell, but got {type(function).__name__}.")

@@ -2,6 +2,7 @@
 
 from morel import _core
 from morel.api import make_operator
+from morel.common import dtype as mstype
 from morel.compiler.tree import flatten
 
 _fresh = make_operator("view_as_self", "view_as_self")
@@ -14,7 +15,7 @@ def value_and_grad_in_graph(fn, positions, weights, has_aux, args, kwargs, sens=
     given = list(args)
     for position in positions:
         if position >= len(given):
-            raise ValueError(
+            raise IndexError(
                 f"the gradient at argument {position} is asked for, but the function was called with {len(given)} positional "
                 "arguments"
             )
@@ -23,9 +24,9 @@ def value_and_grad_in_graph(fn, positions, weights, has_aux, args, kwargs, sens=
             raise TypeError(
                 f"the gradient is asked for at argument {position}, which must be a Tensor but is {type(arg).__name__}"
             )
-        if not (arg.dtype.is_floating_point or arg.dtype.is_complex):
+        if arg.dtype == mstype.bool_:
             raise TypeError(
-                f"argument {position} has dtype {arg.dtype}, which cannot be differentiated: it must be a float or complex tensor"
+                f"argument {position} has dtype Bool, which cannot be differentiated: it must be a tensor of numbers"
             )
         given[position] = _fresh(arg)
     inputs = [given[position] for position in positions] + list(weights or ())

@@ -19,6 +19,8 @@ import types
 
 from morel import _core
 from morel.compiler import recursion
+from morel.compiler.builtins import in_graph, items_of
+from morel.compiler.choice import item_at
 from morel.compiler.source import FunctionSource, Unsupported, annotated
 from morel.compiler.tensor_flow import blank_result, merge, run_while, symbolic
 
@@ -103,10 +105,18 @@ def kind_with_sizes(leaf):
 
 
 class Undefined:
-    """Stands for a name that only one branch of an ``if`` on a tensor assigns."""
+    """Stands for a name that one branch of an ``if`` on a tensor (``missing``: the other one) or a loop on a tensor assigns."""
 
-    def __init__(self, name):
-        self.name = name
+    def __init__(self, name, missing=None):
+        self.name, self.missing = name, missing
+
+    def refuse(self):
+        if self.missing is None:
+            where = "defined in the 'while' loop body cannot be used outside of the loop body."
+        else:
+            other = "false" if self.missing == "true" else "true"
+            where = f"is not defined in {self.missing} branch, but defined in {other} branch."
+        raise UnboundLocalError(f"The local variable '{self.name}' {where}")
 
 
 class Frame:
@@ -133,9 +143,7 @@ class Frame:
             if name in frame.names and name not in frame.foreign:
                 value = frame.names[name]
                 if isinstance(value, Undefined):
-                    raise Unsupported(
-                        f"'{name}' has a value only in one branch of an 'if' on a tensor; give it one before"
-                    )
+                    value.refuse()
                 return value
             frame = frame.outer
         if name in self.source.closure:
@@ -225,13 +233,6 @@ class _Give:
         self.value = value
 
 
-def _items_of(iterable):
-    """What a loop runs over: the rows of a tensor, or the items of anything else."""
-    if isinstance(iterable, _core.Tensor):
-        return [iterable[i] for i in range(iterable.shape[0])]
-    return iterable
-
-
 def _push(statements, rest):
     for statement in reversed(statements):
         rest = (statement, rest)
@@ -288,10 +289,9 @@ class Interpreter:
 
         if isinstance(fn, Closure):
             return fn(*args, **kwargs)
-        if fn is int and len(args) == 1 and type(args[0]) is _core.Size:
-            return args[0]
-        if fn is len and len(args) == 1 and isinstance(args[0], _core.Tensor) and args[0].ndim:
-            return args[0].shape[0]
+        own = in_graph(fn)
+        if own is not None:
+            return own(self.call, *args, **kwargs)
         if isinstance(fn, types.MethodType):
             return self.call(fn.__func__, (fn.__self__, *args), kwargs)
         if isinstance(fn, functools.partial):
@@ -511,7 +511,7 @@ class Interpreter:
 
     def do_For(self, node, rest, frame):
         iterable = self.evaluate(node.iter, frame)
-        return (_Next(node, list(_items_of(iterable)), 0), rest)
+        return (_Next(node, list(items_of(iterable)), 0), rest)
 
     def do__Next(self, turn, rest, frame):
         if turn.at == len(turn.items):
@@ -614,7 +614,7 @@ class Interpreter:
             raise Unsupported("assigning to this is not supported in a compiled function")
 
     def unpack(self, targets, value, frame):
-        values = list(_items_of(value))
+        values = list(items_of(value))
         star = next((i for i, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
         if star is not None:
             after = len(targets) - star - 1
@@ -646,7 +646,7 @@ class Interpreter:
         return value
 
     def get_Subscript(self, node, frame):
-        return self.evaluate(node.value, frame)[self.evaluate(node.slice, frame)]
+        return item_at(self.call, self.evaluate(node.value, frame), self.evaluate(node.slice, frame))
 
     def get_Slice(self, node, frame):
         return slice(
@@ -717,7 +717,7 @@ class Interpreter:
         out = []
         for node in nodes:
             if isinstance(node, ast.Starred):
-                out.extend(self.evaluate(node.value, frame))
+                out.extend(items_of(self.evaluate(node.value, frame)))
             else:
                 out.append(self.evaluate(node, frame))
         return out
@@ -753,7 +753,7 @@ class Interpreter:
 
     def get_FormattedValue(self, node, frame):
         value = self.evaluate(node.value, frame)
-        if symbolic(value):
+        if symbolic(value) and _core.is_symbolic(value):
             value = f"Tensor(shape={list(value.shape)}, dtype={value.dtype})"
         convert = {115: str, 114: repr, 97: ascii}.get(node.conversion, lambda v: v)
         return format(convert(value), "" if node.format_spec is None else self.evaluate(node.format_spec, frame))
@@ -766,7 +766,7 @@ class Interpreter:
                 return add(inner)
             generator = generators[at]
             iterable = self.evaluate(generator.iter, frame if at == 0 else inner)
-            for item in _items_of(iterable):
+            for item in items_of(iterable):
                 self.assign(generator.target, item, inner)
                 keep = [self.evaluate(test, inner) for test in generator.ifs]
                 if any(symbolic(k) for k in keep):

@@ -185,6 +185,8 @@ def annotated(source, node):
             if textwrap.dedent(text) != text and len(text) - len(text.lstrip()) > getattr(node, "col_offset", 0):
                 caret = " " * (len(text) - len(text.lstrip())) + "^"
             note = f"\nin a compiled function, {source.file}:{line}, in {source.name}\n{text}\n{caret}"
-            first = error.args[0] if error.args else ""
-            error.args = (f"{first}{note}", *error.args[1:])
+            if isinstance(error, OSError):  # its text comes from its number
+                error.add_note(note)
+            else:
+                error.args = (f"{error.args[0] if len(error.args) == 1 else error}{note}",)
         raise

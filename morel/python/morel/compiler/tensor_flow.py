@@ -107,7 +107,7 @@ def merge(condition, then, orelse, before, undefined, returned):
         for key in {**a.names, **b.names}:
             x, y = (names.get(key, undefined(key)) for names in (a.names, b.names))
             if isinstance(x, undefined) or isinstance(y, undefined):
-                constants[key] = undefined(key)
+                constants[key] = undefined(key, "true" if isinstance(x, undefined) else "false")
             elif _same(x, y):
                 constants[key] = x
             else:

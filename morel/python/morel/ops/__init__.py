@@ -8,7 +8,7 @@ from morel.api import NameTable, load_table
 
 _functions = NameTable(load_table("ops")["functions"])
 _HOMES = {
-    "composite": ("HyperMap", "Map", "MultitypeFuncGraph", "Partial", "add_flags", "partial"),
+    "composite": ("HyperMap", "Map", "MultitypeFuncGraph", "Partial", "add_flags", "partial", "switch_layer"),
     "primitive": ("PrimitiveWithCheck", "PrimitiveWithInfer", "prim_attr_register"),
     "autograd": ("GradOperation", "get_grad", "grad", "stop_gradient", "value_and_grad"),
     # Names that the registry has too, in a form with fewer arguments.
@@ -30,7 +30,17 @@ _REFUSED = {
 _written = {name: module for module, names in _HOMES.items() for name in names}
 
 
-_SUBMODULES = ("autograd", "composed", "composite", "function", "functional", "jacobian", "operations", "primitive")
+_SUBMODULES = (
+    "auto_generate",
+    "autograd",
+    "composed",
+    "composite",
+    "function",
+    "functional",
+    "jacobian",
+    "operations",
+    "primitive",
+)
 
 
 def __getattr__(name):

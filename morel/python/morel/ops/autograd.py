@@ -6,6 +6,7 @@ places gets its whole gradient. In graph mode each place is a variable of its ow
 
 from morel import _core
 from morel.api import make_operator
+from morel.common import dtype as mstype
 from morel.context import GRAPH_MODE, _values
 
 __all__ = ["GradOperation", "get_grad", "grad", "stop_gradient", "value_and_grad"]
@@ -29,7 +30,7 @@ def _compiles():
 
 
 def _is_variable(value):
-    return isinstance(value, _core.Tensor) and (value.dtype.is_floating_point or value.dtype.is_complex)
+    return isinstance(value, _core.Tensor) and value.dtype != mstype.bool_
 
 
 def _trained(parameter):
@@ -90,7 +91,9 @@ def _positions(grad_position, name):
     if len(set(positions)) != len(positions):
         raise ValueError(f"For '{name}', 'grad_position' names an argument twice: {positions}.")
     if not positions:
-        raise ValueError(f"For '{name}', 'grad_position' must name an argument; None differentiates at weights alone.")
+        raise RuntimeError(
+            f"For '{name}', 'grad_position' must name an argument; None differentiates at weights alone."
+        )
     return positions
 
 
@@ -136,6 +139,11 @@ def _take_sens(args, kwargs, name):
     return tuple(args), kwargs, sens
 
 
+def _are_numbers(args, positions):
+    """Whether the arguments at all these positions are numbers of Python: nothing to differentiate at, as in MindSpore."""
+    return all(position < len(args) and isinstance(args[position], (bool, int, float)) for position in positions)
+
+
 def _gradient_function(name, fn, grad_position, weights, has_aux, return_ids, sens_param):
     """(\\*args, \\*\\*kwargs) -> (output, gradients) for the arguments of grad and value_and_grad."""
     if grad_position is None and weights is None:
@@ -152,6 +160,8 @@ def _gradient_function(name, fn, grad_position, weights, has_aux, return_ids, se
         sens = None
         if sens_param:
             args, kwargs, sens = _take_sens(args, kwargs, name)
+        if parameters is None and _are_numbers(args, position_list):
+            return fn(*args, **kwargs), ()
         output, by_position, by_weight = differentiate(fn, position_list, parameters, has_aux, args, kwargs, sens)
         return output, _result(by_position, by_weight, single_position, parameters, single_weight, ids)
 
@@ -268,7 +278,13 @@ class GradOperation:
             inputs = [idx for idx, value in enumerate((*args, *kwargs.values())) if _is_variable(value)]
             if not self.get_all:
                 inputs = [] if self.get_by_list else inputs[:1]
-            _, by_position, by_weight = differentiate(fn, inputs, parameters, False, args, kwargs, sens)
-            return _result(by_position, by_weight, not self.get_all and bool(inputs), parameters, single_weight)
+            by_position, by_weight = [], []
+            if inputs or parameters:
+                _, by_position, by_weight = differentiate(fn, inputs, parameters, False, args, kwargs, sens)
+            at_inputs = tuple(by_position) if self.get_all or not by_position else by_position[0]
+            if not self.get_by_list:
+                return at_inputs
+            at_weights = by_weight[0] if single_weight else tuple(by_weight)
+            return (at_inputs, at_weights) if self.get_all else at_weights
 
         return gradients

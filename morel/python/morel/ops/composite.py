@@ -1,10 +1,11 @@
 """Functions that map functions: HyperMap, Map, MultitypeFuncGraph, partial. Other names are those of morel.ops."""
 
 import functools
+import sys
 
 from morel import _core
 
-__all__ = ["HyperMap", "Map", "MultitypeFuncGraph", "Partial", "add_flags", "partial"]
+__all__ = ["HyperMap", "Map", "MultitypeFuncGraph", "Partial", "add_flags", "partial", "switch_layer"]
 
 _KINDS = {
     "Tensor": lambda value: isinstance(value, _core.Tensor),
@@ -144,6 +145,16 @@ def partial(fn, *args, **kwargs):
     return functools.partial(fn, *args, **kwargs)
 
 
+def switch_layer(index, layers):
+    """The function of `layers` at a place that a tensor of one integer gives; in a compiled function each has a branch."""
+    if _core.graph_active():
+        from morel.compiler import call_in_graph
+        from morel.compiler.choice import item_at
+
+        return item_at(call_in_graph, tuple(layers), index)
+    return layers[int(index)]
+
+
 class Partial:
     """`partial` as a class: ``Partial()(fn, *args)``."""
 
@@ -159,6 +170,8 @@ def add_flags(fn=None, **flags):
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name == "base":
+        return sys.modules[__name__]
     from morel import ops
 
     return getattr(ops, name)

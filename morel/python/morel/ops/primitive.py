@@ -59,9 +59,15 @@ class Primitive:
 
 
 class PrimitiveWithInfer(Primitive):
-    """Base class of operators that users define, with `infer_shape` and `infer_dtype`. They need a computation of their own."""
+    """Base class of operators that users define, with `infer_shape` and `infer_dtype`. They need a computation: their own `__call__`, or
+    a function in ``ops.vm_impl_registry``."""
 
-    def __call__(self, *_inputs):
+    def __call__(self, *inputs):
+        from morel.ops.vm_impl_registry import vm_impl_registry
+
+        getter = vm_impl_registry.get(type(self))
+        if getter is not None:
+            return getter(self)(*inputs)
         raise NotImplementedError(
             f"'{self.name}' has no computation; write a function, or a class with apply (ms._Function)."
         )
@@ -105,7 +111,7 @@ def _make_class(name, spec):
     call_spec = f"{operator}({inputs_text}{keyword_part}){fixed}"
     operation = make_operator(name, call_spec)
 
-    return _class_with(name, attributes, lambda given, inputs: operation(*inputs, **given), operation.__doc__)
+    return class_with(name, attributes, lambda given, inputs: operation(*inputs, **given), operation.__doc__)
 
 
 # Attributes that mean nothing here: updates are never concurrent.
@@ -127,11 +133,11 @@ def _make_function_class(name, spec):
         keywords = {own[key]: value for key, value in given.items() if key not in _IGNORED}
         return getattr(ops, function)(*inputs, **keywords)
 
-    return _class_with(name, attributes, call, f"See :func:`morel.ops.{function}`.")
+    return class_with(name, attributes, call, f"See :func:`morel.ops.{function}`.")
 
 
-def _class_with(name, attributes, call, doc):
-    """A Primitive class; attributes are (name, whether it has a default, default)."""
+def class_with(name, attributes, call, doc, call_method=None):
+    """A Primitive class; attributes are (name, whether it has a default, default), ``call`` takes those given and the inputs."""
 
     def __init__(self, *args, **kwargs):
         Primitive.__init__(self, name)
@@ -152,9 +158,21 @@ def _class_with(name, attributes, call, doc):
     def __call__(self, *inputs):
         return call(self._given, inputs)
 
-    return type(
-        name, (Primitive,), {"__init__": __init__, "__call__": __call__, "__doc__": doc, "__module__": "morel.ops"}
-    )
+    members = {"__init__": __init__, "__call__": call_method or __call__, "__doc__": doc, "__module__": "morel.ops"}
+    return type(name, (Primitive,), members)
+
+
+def _make_mint_class(name, function):
+    from morel import mint
+
+    def __call__(self, *args, **kwargs):
+        return getattr(mint, function)(*args, **kwargs)
+
+    return class_with(name, (), None, f"See :func:`morel.mint.{function}`.", __call__)
+
+
+def _written_classes():
+    return [importlib.import_module(f"morel.ops.{name}") for name in ("primitive_classes", "primitive_effects")]
 
 
 def find(name):
@@ -165,11 +183,15 @@ def find(name):
         return _make_class(name, _table()[name])
     if name in _table("functions"):
         return _make_function_class(name, _table("functions")[name])
-    classes = importlib.import_module("morel.ops.primitive_classes")
-    return getattr(classes, name) if name in classes.__all__ else None
+    if name in _table("mint"):
+        return _make_mint_class(name, _table("mint")[name])
+    for classes in _written_classes():
+        if name in classes.__all__:
+            return getattr(classes, name)
+    return None
 
 
 def names():
     """All Primitive names."""
-    classes = importlib.import_module("morel.ops.primitive_classes")
-    return ["Primitive", *_table(), *_table("functions"), *classes.__all__]
+    written = [name for classes in _written_classes() for name in classes.__all__]
+    return ["Primitive", *_table(), *_table("functions"), *_table("mint"), *written]

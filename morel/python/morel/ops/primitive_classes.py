@@ -6,6 +6,7 @@ from morel.common import dtype as mstype
 from morel.ops.primitive import Primitive
 
 __all__ = [
+    "AddExt",
     "ArgMaxWithValue",
     "ArgMinWithValue",
     "Argmax",
@@ -27,20 +28,22 @@ __all__ = [
     "DivNoNan",
     "Dropout",
     "Einsum",
+    "EqualCount",
     "HookBackward",
     "Identity",
     "Im2Col",
     "InsertGradientOf",
+    "InvertPermutation",
     "L2Loss",
     "LayerNorm",
     "MaxPool",
+    "MaxPoolWithArgmax",
     "Meshgrid",
     "MirrorPad",
     "MulNoNan",
     "NLLLoss",
     "OneHot",
     "Pad",
-    "Print",
     "RandomShuffle",
     "ReduceStd",
     "ReduceSum",
@@ -54,6 +57,7 @@ __all__ = [
     "Split",
     "StandardLaplace",
     "StandardNormal",
+    "SubExt",
     "TensorShape",
     "UniformReal",
     "Unstack",
@@ -62,7 +66,7 @@ __all__ = [
 _log_softmax = make_operator("log_softmax", "log_softmax")
 
 
-class _Attributes(Primitive):
+class Attributes(Primitive):
     """Keeps the constructor's arguments as attributes: subclasses name them and their defaults in `_defaults`."""
 
     _defaults = {}
@@ -97,7 +101,7 @@ class _Attributes(Primitive):
 _REQUIRED = object()
 
 
-class Argmax(_Attributes):
+class Argmax(Attributes):
     """Where the largest element along an axis is."""
 
     _defaults = {"axis": -1, "output_type": mstype.int32}
@@ -106,7 +110,7 @@ class Argmax(_Attributes):
         return ops.argmax(x, self.axis).astype(self.output_type)
 
 
-class Argmin(_Attributes):
+class Argmin(Attributes):
     """Where the smallest element along an axis is."""
 
     _defaults = {"axis": -1, "output_type": mstype.int32}
@@ -115,7 +119,7 @@ class Argmin(_Attributes):
         return ops.argmin(x, self.axis).astype(self.output_type)
 
 
-class ArgMaxWithValue(_Attributes):
+class ArgMaxWithValue(Attributes):
     """(where the largest element along an axis is, the element)"""
 
     _defaults = {"axis": 0, "keep_dims": False}
@@ -124,7 +128,7 @@ class ArgMaxWithValue(_Attributes):
         return ops.max(x, self.axis, self.keep_dims)[::-1]
 
 
-class ArgMinWithValue(_Attributes):
+class ArgMinWithValue(Attributes):
     """(where the smallest element along an axis is, the element)"""
 
     _defaults = {"axis": 0, "keep_dims": False}
@@ -133,7 +137,7 @@ class ArgMinWithValue(_Attributes):
         return ops.min(x, self.axis, self.keep_dims)[::-1]
 
 
-class BiasAdd(_Attributes):
+class BiasAdd(Attributes):
     """Adds a vector to each position, along the channels."""
 
     _defaults = {"data_format": "NCHW"}
@@ -145,7 +149,7 @@ class BiasAdd(_Attributes):
         return ops.bias_add(x, bias)
 
 
-class _Scan(_Attributes):
+class _Scan(Attributes):
     _defaults = {"exclusive": False, "reverse": False}
 
     def __call__(self, x, axis):
@@ -177,7 +181,7 @@ class CumProd(_Scan):
         return ops.cumprod(x, axis)
 
 
-class ReduceSum(_Attributes):
+class ReduceSum(Attributes):
     """Sum along axes, () and None: of all elements, with skip_mode: of none."""
 
     _defaults = {"keep_dims": False, "skip_mode": False}
@@ -188,7 +192,7 @@ class ReduceSum(_Attributes):
         return ops.sum(x, None if axis == () else axis, self.keep_dims, dtype=x.dtype)
 
 
-class ReduceStd(_Attributes):
+class ReduceStd(Attributes):
     """(standard deviation, mean) along axes, [] of all elements; unbiased: divided by n - 1."""
 
     _defaults = {"axis": [], "unbiased": True, "keep_dims": False}
@@ -198,7 +202,7 @@ class ReduceStd(_Attributes):
         return ops.std(x, axis, int(self.unbiased), self.keep_dims), ops.mean(x, axis, self.keep_dims)
 
 
-class Unstack(_Attributes):
+class Unstack(Attributes):
     """The slices along an axis, a tuple."""
 
     _defaults = {"axis": 0, "num": None}
@@ -209,7 +213,7 @@ class Unstack(_Attributes):
         return ops.unbind(x, self.axis)
 
 
-class Split(_Attributes):
+class Split(Attributes):
     """output_num equal parts along an axis, a tuple."""
 
     _defaults = {"axis": 0, "output_num": 1}
@@ -221,7 +225,7 @@ class Split(_Attributes):
         return ops.split(x, size // self.output_num, self.axis)
 
 
-class Meshgrid(_Attributes):
+class Meshgrid(Attributes):
     """Coordinate arrays of a grid from a tuple of vectors."""
 
     _defaults = {"indexing": "xy"}
@@ -230,7 +234,7 @@ class Meshgrid(_Attributes):
         return ops.meshgrid(*inputs, indexing=self.indexing)
 
 
-class OneHot(_Attributes):
+class OneHot(Attributes):
     """Integers as vectors with on_value at their place and off_value elsewhere."""
 
     _defaults = {"axis": -1}
@@ -241,7 +245,7 @@ class OneHot(_Attributes):
         return output if dtype is None else output.astype(dtype)
 
 
-class Pad(_Attributes):
+class Pad(Attributes):
     """Zeros around: ((before, after), ...) for each axis."""
 
     _defaults = {"paddings": _REQUIRED}
@@ -250,7 +254,7 @@ class Pad(_Attributes):
         return ops.pad(input_x, [side for pair in reversed(self.paddings) for side in pair])
 
 
-class MirrorPad(_Attributes):
+class MirrorPad(Attributes):
     """Mirrored values around: 'REFLECT' without the edge, 'SYMMETRIC' with it."""
 
     _defaults = {"mode": "REFLECT"}
@@ -274,50 +278,72 @@ class MirrorPad(_Attributes):
         return input_x
 
 
-class Shape(_Attributes):
+class Shape(Attributes):
     """Sizes along the axes, a tuple."""
 
     def __call__(self, x):
         return x.shape
 
 
-class TensorShape(_Attributes):
+class TensorShape(Attributes):
     """Sizes along the axes, a tensor."""
 
     def __call__(self, x):
         return _core.Tensor(list(x.shape), mstype.int64)
 
 
-class DType(_Attributes):
+class DType(Attributes):
     """The element type."""
 
     def __call__(self, x):
         return x.dtype
 
 
-class Identity(_Attributes):
+class Identity(Attributes):
     """The value itself."""
 
     def __call__(self, x):
         return x
 
 
-class Depend(_Attributes):
+class Depend(Attributes):
     """The value itself, after expr has been computed."""
 
     def __call__(self, value, expr):
         return value
 
 
-class Print(_Attributes):
-    """Prints tensors, numbers and strings."""
+class AddExt(Attributes):
+    """input + alpha * other"""
 
-    def __call__(self, *args):
-        for arg in args:
-            print(repr(arg) if isinstance(arg, _core.Tensor) else arg)
+    def __call__(self, input, other, alpha=1):
+        return ops.add(input, other if alpha == 1 else other * alpha)
 
 
-class InsertGradientOf(_Attributes):
+class SubExt(Attributes):
+    """input - alpha * other"""
+
+    def __call__(self, input, other, alpha=1):
+        return ops.sub(input, other if alpha == 1 else other * alpha)
+
+
+class EqualCount(Attributes):
+    """How many elements of two tensors are equal, as a tensor of one element of their dtype."""
+
+    def __call__(self, x, y):
+        return ops.equal(x, y).sum().astype(x.dtype).reshape(1)
+
+
+class InvertPermutation(Attributes):
+    """The permutation that undoes a permutation of 0 to n - 1, given as a tuple or list."""
+
+    def __call__(self, input_x):
+        if sorted(input_x) != list(range(len(input_x))):
+            raise ValueError(f"For 'InvertPermutation', 'input_x' must be a permutation, but got {input_x}.")
+        return tuple(sorted(range(len(input_x)), key=input_x.__getitem__))
+
+
+class InsertGradientOf(Attributes):
     """The value itself; its gradient goes through the function f."""
 
     _defaults = {"f": _REQUIRED}
@@ -326,7 +352,7 @@ class InsertGradientOf(_Attributes):
         return _core.custom_backward(self.name, [x], [x], lambda gradient: (self.f(gradient),))[0]
 
 
-class HookBackward(_Attributes):
+class HookBackward(Attributes):
     """The values themselves; hook_fn sees the tuple of their gradients, and may return others."""
 
     _defaults = {"hook_fn": _REQUIRED, "cell_id": ""}
@@ -346,7 +372,7 @@ class HookBackward(_Attributes):
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
-class DivNoNan(_Attributes):
+class DivNoNan(Attributes):
     """x / y, and 0 where y is 0."""
 
     def __call__(self, x, y):
@@ -354,7 +380,7 @@ class DivNoNan(_Attributes):
         return ops.where(zero, 0, ops.true_divide(x, ops.where(zero, 1, y)))
 
 
-class MulNoNan(_Attributes):
+class MulNoNan(Attributes):
     """x * y, and 0 where y is 0, even if x is infinite or NaN."""
 
     def __call__(self, x, y):
@@ -362,7 +388,7 @@ class MulNoNan(_Attributes):
         return ops.where(zero, 0, ops.where(zero, 0, x) * y)
 
 
-class Cross(_Attributes):
+class Cross(Attributes):
     """Cross product along dim; by default the first axis of 3 elements."""
 
     _defaults = {"dim": -65530}
@@ -371,7 +397,7 @@ class Cross(_Attributes):
         return ops.cross(input, other, None if self.dim == -65530 else self.dim)
 
 
-class Einsum(_Attributes):
+class Einsum(Attributes):
     """Sums of products of a tuple of tensors; see :func:`morel.ops.einsum`."""
 
     _defaults = {"equation": _REQUIRED}
@@ -390,7 +416,7 @@ def _pads(pad, count, name):
     return pads
 
 
-class Conv2D(_Attributes):
+class Conv2D(Attributes):
     """2-D convolution of [N, C, H, W] with [O, C / group, kH, kW].
 
     pad_mode: 'valid', 'same' or 'pad' with `pad` zeros (top, bottom, left, right).
@@ -440,7 +466,7 @@ class Conv3D(Conv2D):
         return ops.conv3d(x, weight, None, self.stride, self.pad_mode, self._pad, self.dilation, self.group)
 
 
-class Conv2DTranspose(_Attributes):
+class Conv2DTranspose(Attributes):
     """The gradient of a 2-D convolution at its input: from that at its output, the weight and the input's shape."""
 
     _defaults = {
@@ -483,7 +509,7 @@ class Conv2DBackpropInput(Conv2DTranspose):
     """Another name of `Conv2DTranspose`."""
 
 
-class _Pool(_Attributes):
+class _Pool(Attributes):
     _defaults = {"kernel_size": 1, "strides": 1, "pad_mode": "valid", "data_format": "NCHW"}
 
     def _check(self):
@@ -505,13 +531,22 @@ class MaxPool(_Pool):
     _layer = "MaxPool2d"
 
 
+class MaxPoolWithArgmax(_Pool):
+    """(maximum over windows of [N, C, H, W], where in H * W it is)."""
+
+    def __call__(self, x):
+        if self.pad_mode == "same":
+            raise NotImplementedError("For 'MaxPoolWithArgmax', 'pad_mode' 'same' is not supported.")
+        return ops.max_pool2d(x, self.kernel_size, self.strides, return_indices=True)
+
+
 class AvgPool(_Pool):
     """Mean over windows of [N, C, H, W]; the padding of 'same' does not count."""
 
     _layer = "AvgPool2d"
 
 
-class BatchNorm(_Attributes):
+class BatchNorm(Attributes):
     """Normalises over the batch: (output, mean, variance, mean, variance), the statistics that were used."""
 
     _defaults = {"is_training": False, "epsilon": 1e-5, "momentum": 0.1, "data_format": "NCHW"}
@@ -529,7 +564,7 @@ class BatchNorm(_Attributes):
         return (output, *used, *used)
 
 
-class LayerNorm(_Attributes):
+class LayerNorm(Attributes):
     """Normalises the axes from begin_norm_axis on: (output, mean, variance)."""
 
     _defaults = {"begin_norm_axis": 1, "begin_params_axis": 1, "epsilon": 1e-7}
@@ -546,7 +581,7 @@ class LayerNorm(_Attributes):
         return output, mean, variance
 
 
-class Dropout(_Attributes):
+class Dropout(Attributes):
     """(output, mask): elements are kept with probability keep_prob and scaled by its inverse."""
 
     _defaults = {"keep_prob": 0.5, "Seed0": 0, "Seed1": 0}
@@ -560,7 +595,7 @@ class Dropout(_Attributes):
         return x * mask, (mask != 0).astype(x.dtype)
 
 
-class _Drawn(_Attributes):
+class _Drawn(Attributes):
     _defaults = {"seed": 0, "seed2": 0}
 
     def _own_seed(self):
@@ -595,7 +630,7 @@ class RandomShuffle(_Drawn):
         return ops.shuffle(x, self._own_seed())
 
 
-class Bernoulli(_Attributes):
+class Bernoulli(Attributes):
     """1 with the probability p, else 0, in the shape and dtype of x."""
 
     _defaults = {"seed": -1, "offset": 0}
@@ -604,14 +639,14 @@ class Bernoulli(_Attributes):
         return ops.bernoulli(x, p, None if self.seed in (-1, 0) else self.seed)
 
 
-class L2Loss(_Attributes):
+class L2Loss(Attributes):
     """Half the sum of squares."""
 
     def __call__(self, input_x):
         return ops.sum(ops.square(input_x)) / 2
 
 
-class NLLLoss(_Attributes):
+class NLLLoss(Attributes):
     """(loss, sum of the weights): negative log likelihood of [N, C] log probabilities."""
 
     _defaults = {"reduction": "mean", "ignore_index": -100}
@@ -623,7 +658,7 @@ class NLLLoss(_Attributes):
         return loss, weights.sum()
 
 
-class SoftmaxCrossEntropyWithLogits(_Attributes):
+class SoftmaxCrossEntropyWithLogits(Attributes):
     """(loss [N], its gradient at the logits [N, C]) for labels that are probabilities [N, C]."""
 
     def __call__(self, logits, labels):
@@ -631,7 +666,7 @@ class SoftmaxCrossEntropyWithLogits(_Attributes):
         return -ops.sum(log_p * labels, -1), ops.stop_gradient(ops.exp(log_p) - labels)
 
 
-class SparseSoftmaxCrossEntropyWithLogits(_Attributes):
+class SparseSoftmaxCrossEntropyWithLogits(Attributes):
     """Mean cross entropy of logits [N, C] and classes [N]; is_grad: its gradient at the logits."""
 
     _defaults = {"is_grad": False}
@@ -643,14 +678,14 @@ class SparseSoftmaxCrossEntropyWithLogits(_Attributes):
         return (ops.softmax(logits, -1) - hot) / logits.shape[0]
 
 
-class SigmoidCrossEntropyWithLogits(_Attributes):
+class SigmoidCrossEntropyWithLogits(Attributes):
     """Cross entropy of each element of logits with a probability as label."""
 
     def __call__(self, logits, label):
         return ops.relu(logits) - logits * label + ops.log1p(ops.exp(-ops.abs(logits)))
 
 
-class ResizeNearestNeighbor(_Attributes):
+class ResizeNearestNeighbor(Attributes):
     """Resizes images [N, C, H, W] to the nearest elements."""
 
     _defaults = {"size": _REQUIRED, "align_corners": False, "half_pixel_centers": False}
@@ -663,7 +698,7 @@ class ResizeNearestNeighbor(_Attributes):
         return ops.interpolate(input_x, tuple(self.size))
 
 
-class ResizeBilinearV2(_Attributes):
+class ResizeBilinearV2(Attributes):
     """Resizes images [N, C, H, W] bilinearly."""
 
     _defaults = {"align_corners": False, "half_pixel_centers": False}
@@ -678,7 +713,7 @@ class ResizeBilinearV2(_Attributes):
         return ops.interpolate(image, tuple(size), mode="bilinear", align_corners=self.align_corners)
 
 
-class DepthToSpace(_Attributes):
+class DepthToSpace(Attributes):
     """[N, C * b * b, H, W] -> [N, C, H * b, W * b]; the blocks are the outer part of the channels."""
 
     _defaults = {"block_size": _REQUIRED}
@@ -691,7 +726,7 @@ class DepthToSpace(_Attributes):
         return split.permute((0, 3, 4, 1, 5, 2)).reshape((batch, -1, height * block, width * block))
 
 
-class SpaceToDepth(_Attributes):
+class SpaceToDepth(Attributes):
     """[N, C, H * b, W * b] -> [N, C * b * b, H, W]; the blocks are the outer part of the channels."""
 
     _defaults = {"block_size": _REQUIRED}
@@ -704,7 +739,7 @@ class SpaceToDepth(_Attributes):
         return split.permute((0, 3, 5, 1, 2, 4)).reshape((batch, -1, height // block, width // block))
 
 
-class Im2Col(_Attributes):
+class Im2Col(Attributes):
     """Sliding windows of images [N, C, H, W] as columns: [N, C, elements of a window, windows]."""
 
     _defaults = {"ksizes": _REQUIRED, "strides": 1, "dilations": 1, "pads": 0}

@@ -1,0 +1,1 @@
+"""Names of MindSpore's parser that scripts use."""

@@ -1,0 +1,67 @@
+"""Python's functions in graphs, where they differ from themselves: on tensors, and where MindSpore gives something else."""
+
+import builtins
+import functools
+
+from morel import _core
+
+
+def items_of(iterable):
+    """What a loop runs over: the rows of a tensor, or the items of anything else."""
+    if isinstance(iterable, _core.Tensor):
+        if iterable.ndim == 0:
+            raise TypeError("Cannot iterate over a scalar tensor.")
+        return [iterable[i] for i in range(iterable.shape[0])]
+    return iterable
+
+
+def _int(_call, value=0, *base):
+    return value if type(value) is _core.Size else int(value, *base)
+
+
+def _len(_call, value):
+    return value.shape[0] if isinstance(value, _core.Tensor) and value.ndim else len(value)
+
+
+def _map(call, fn, *iterables):
+    kind = list if isinstance(iterables[0], list) else tuple
+    return kind(call(fn, row) for row in zip(*map(items_of, iterables)))
+
+
+def _filter(call, fn, iterable):
+    return [item for item in items_of(iterable) if (item if fn is None else call(fn, (item,)))]
+
+
+def _sum(_call, iterable, start=0):
+    items = items_of(iterable)
+    return functools.reduce(lambda total, item: total + item, items, start)
+
+
+def _enumerate(_call, iterable, start=0):
+    return tuple(enumerate(items_of(iterable), start))
+
+
+def _isinstance(_call, value, kinds):
+    wrong = [kind for kind in (kinds if isinstance(kinds, tuple) else (kinds,)) if not isinstance(kind, (type, tuple))]
+    if wrong and not hasattr(wrong[0], "__args__"):
+        raise TypeError(f"isinstance() arg 2 must be a type or tuple of types, but got {wrong[0]!r}.")
+    return isinstance(value, kinds)
+
+
+_TABLE = {
+    builtins.enumerate: _enumerate,
+    builtins.filter: _filter,
+    builtins.int: _int,
+    builtins.isinstance: _isinstance,
+    builtins.len: _len,
+    builtins.list: lambda _call, items=(): list(items_of(items)),
+    builtins.map: _map,
+    builtins.sum: _sum,
+    builtins.tuple: lambda _call, items=(): tuple(items_of(items)),
+    builtins.zip: lambda _call, *iterables, **options: tuple(zip(*map(items_of, iterables), **options)),
+}
+
+
+def in_graph(fn):
+    """The form of one of Python's functions in graphs, which takes the interpreter's `call` first; None: as it is."""
+    return _TABLE.get(fn) if isinstance(fn, (type, type(len))) else None
