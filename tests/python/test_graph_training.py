@@ -1,5 +1,6 @@
 """Compiled functions within gradients of PyNative mode, and recomputation in graph mode."""
 
+import copy
 import functools
 
 import numpy as np
@@ -204,3 +205,58 @@ def test_recomputation_in_both_modes():
                 ms.set_seed(2)
                 results.append((run(x), ms.ops.uniform((3,), Tensor(0.0), Tensor(1.0))))
             equal(results[1], results[0], 2e-4, 1e-5)
+
+
+def test_a_cell_that_changes_after_it_was_compiled():
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.body, self.head = nn.Dense(3, 2), nn.Dense(2, 4)
+            self.tail = nn.SequentialCell(nn.Dense(4, 4), nn.ReLU())
+
+        def construct(self, x):
+            return self.tail(self.head(self.body(x)))
+
+    net, x = Net(), Tensor(np.random.default_rng(3).random((4, 3)).astype(np.float32))
+
+    def same_in_both_modes():
+        wanted = net(x)
+        ms.set_context(mode=ms.GRAPH_MODE)
+        try:
+            actual = net(x)
+        finally:
+            ms.set_context(mode=ms.PYNATIVE_MODE)
+        assert actual.dtype == wanted.dtype and actual.shape == wanted.shape
+        np.testing.assert_allclose(actual.asnumpy(), wanted.asnumpy(), rtol=2e-3, atol=1e-4)
+        return net._compiled_call.compiled
+
+    assert same_in_both_modes() == same_in_both_modes() == 1
+    net.head = nn.Dense(2, 4)
+    assert same_in_both_modes() == 2
+    net.tail[0] = nn.Dense(4, 5)
+    assert same_in_both_modes() == 3
+    net.tail.append(nn.Dense(5, 7))
+    assert same_in_both_modes() == 4
+    handle = net.register_forward_hook(lambda cell, inputs, output: output * 2)
+    assert same_in_both_modes() == 5
+    handle.remove()
+    assert same_in_both_modes() == 6
+    Net().head = nn.Dense(2, 9)  # of a cell that no graph knows
+    assert same_in_both_modes() == 6
+    copied = copy.deepcopy(net)
+    copied.head = nn.Dense(2, 4)
+    assert copied(x).shape == net(x).shape and same_in_both_modes() == 6
+    net.to_float(ms.float16)
+    assert same_in_both_modes() == 7
+
+
+def test_a_parameter_that_is_frozen_after_compiling():
+    net, x = nn.Dense(3, 2), Tensor(np.ones((4, 3), np.float32))
+    slopes = ms.jit(lambda x: ms.value_and_grad(lambda x: net(x).sum(), None, [net.weight, net.bias])(x)[1])
+    np.testing.assert_array_equal(slopes(x)[0].asnumpy(), np.full((2, 3), 4))
+    net.weight.requires_grad = False
+    weight, bias = slopes(x)
+    np.testing.assert_array_equal(weight.asnumpy(), np.zeros((2, 3)))
+    np.testing.assert_array_equal(bias.asnumpy(), np.full(2, 4))
+    net.weight.requires_grad = True
+    np.testing.assert_array_equal(slopes(x)[0].asnumpy(), np.full((2, 3), 4))

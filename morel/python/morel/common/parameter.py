@@ -229,6 +229,9 @@ class Parameter(Tensor):
         if not isinstance(value, bool):
             raise TypeError(f"For 'Parameter', 'requires_grad' must be bool, but got {type(value).__name__}.")
         self.param_info.requires_grad = value
+        from morel.nn._structure import changed
+
+        changed(self)
 
     layerwise_parallel = _info_property("layerwise_parallel", bool, "Left out of broadcast and gradient averaging.")
     parallel_optimizer = _info_property("parallel_optimizer", bool, "May be sharded by the parallel optimizer.")

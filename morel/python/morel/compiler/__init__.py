@@ -68,6 +68,10 @@ class CompiledFunction:
         # What callers call: it knows the graphs of simple calls itself and asks `_call` for the others.
         self.call = _core.make_compiled_call(self._call)
 
+    def __reduce_ex__(self, _protocol):
+        """A copy of a cell, and one that is loaded, compiles for itself."""
+        return type(None), ()
+
     @property
     def graphs(self):
         return [entry.graph for entries in self.entries.values() for entry in entries]

@@ -6,11 +6,13 @@ from morel.common import dtype as mstype
 from morel.compiler.tree import flatten
 
 _fresh = make_operator("view_as_self", "view_as_self")
+_zeros = make_operator("zeros_like", "zeros_like")
 
 
 def value_and_grad_in_graph(fn, positions, weights, has_aux, args, kwargs, sens=None):
     """What ``_core.value_and_grad`` does in eager mode: (output, gradients at positions, gradients of weights)."""
     from morel.compiler import call_in_graph
+    from morel.compiler.interpreter import rely_on_structure
 
     given = list(args)
     for position in positions:
@@ -40,4 +42,8 @@ def value_and_grad_in_graph(fn, positions, weights, has_aux, args, kwargs, sens=
     if len(seeds) != len(outputs):
         raise ValueError(f"{len(seeds)} sensitivities are given for {len(outputs)} outputs")
     gradients = _core.graph_gradients(outputs, seeds, inputs)
+    for place, weight in enumerate(weights or (), len(positions)):
+        rely_on_structure(weight)
+        if not weight.requires_grad:
+            gradients[place] = _zeros(weight)
     return output, gradients[: len(positions)], gradients[len(positions) :]

@@ -23,6 +23,7 @@ from morel.compiler.builtins import in_graph, items_of
 from morel.compiler.choice import item_at
 from morel.compiler.source import FunctionSource, Unsupported, annotated
 from morel.compiler.tensor_flow import blank_result, merge, run_while, symbolic
+from morel.nn._structure import STRUCTURE, watch
 
 _BINARY = {
     ast.Add: operator.add,
@@ -84,6 +85,14 @@ def _rely_on(owner, name, value):
         known = isinstance(value, _PLAIN)
     if facts is not None and known:
         facts.setdefault((id(owner), name), (owner, name, value))
+
+
+def rely_on_structure(owner):
+    """The children, hooks and precision of a cell, or whether a Parameter is trained."""
+    facts = getattr(_recorder, "facts", None)
+    if facts is not None:
+        watch(owner)
+        facts.setdefault((id(STRUCTURE), "version"), (STRUCTURE, "version", STRUCTURE["version"]))
 
 
 def kind_of(leaf):
@@ -312,6 +321,7 @@ class Interpreter:
         if facts is not None and (id(cell), "training") not in facts:  # else with a cell that contains it
             for _, part in cell.cells_and_names():
                 _rely_on(part, "training", part.training)
+                rely_on_structure(part)
         if cell.has_bprop or cell.mixed_precision_type is not None or cell._has_hooks():
             return cell(*args, **kwargs)
         if not cell._names_checked:

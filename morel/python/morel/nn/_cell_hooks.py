@@ -1,12 +1,21 @@
 """Hooks of a Cell: forward, backward and saved-tensor hooks, and how a call runs through them."""
 
+import weakref
+
 from morel.common.hook_handle import HookHandle
+from morel.nn._structure import changed
 
 
 class Hooks(dict):
     """Hook functions by handle id; a class of its own so that handles can hold it weakly."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "owner")
+
+    def pop(self, *args):
+        owner = self.owner() if hasattr(self, "owner") else None
+        if owner is not None:
+            changed(owner)
+        return super().pop(*args)
 
 
 def _check_hook(hook_fn):
@@ -104,9 +113,11 @@ class CellHooks:
         kwargs_hooks = members.setdefault("_with_kwargs", Hooks())
         handle = HookHandle(hooks, extra_dict=kwargs_hooks)
         hooks[handle.handle_id] = hook_fn
+        hooks.owner = weakref.ref(self)
         if with_kwargs:
             kwargs_hooks[handle.handle_id] = True
         members["_direct"] = False
+        changed(self)
         return handle
 
     def register_forward_pre_hook(self, hook_fn, with_kwargs=False):
@@ -146,6 +157,7 @@ class CellHooks:
             )
         self.__dict__["_saved_tensors_hooks"] = (pack_hook, unpack_hook)
         self.__dict__["_direct"] = False
+        changed(self)
 
     def _has_hooks(self):
         return bool(

@@ -7,6 +7,7 @@ from morel._core import Tensor
 from morel.common.parameter import Parameter, ParameterTuple, _Buffer, _is_parameter_generated
 from morel.nn._cell_hooks import CellHooks
 from morel.nn._cell_state import CellState
+from morel.nn._structure import changed
 
 __all__ = ["Cell", "GraphCell"]
 
@@ -27,11 +28,13 @@ class _Members(dict):
         owner = self._owner()
         if owner is not None:
             owner.__dict__[name] = value
+            changed(owner)
 
     def _drop_attribute(self, name):
         owner = self._owner()
         if owner is not None:
             owner.__dict__.pop(name, None)
+            changed(owner)
 
     def __setitem__(self, name, value):
         dict.__setitem__(self, name, value)
@@ -493,6 +496,7 @@ class Cell(CellHooks, CellState):
 
                 self.__dict__["mixed_precision_type"] = getattr(mstype, dtype_name)
                 self.__dict__["_direct"] = False
+                changed(self)
         return self
 
     def add_flags_recursive(self, **flags):

@@ -1,0 +1,16 @@
+"""Tells compiled functions that a cell or Parameter which they know got other children, hooks, precision or was frozen.
+
+Graphs rely on ``STRUCTURE["version"]``, an object that is replaced then; what no graph knows changes nothing.
+"""
+
+STRUCTURE = {"version": object()}
+
+
+def watch(owner):
+    """From now on changes of this cell or Parameter count."""
+    owner.__dict__["_watched"] = True
+
+
+def changed(owner):
+    if owner.__dict__.get("_watched"):
+        STRUCTURE["version"] = object()
