@@ -8,9 +8,9 @@ STRUCTURE = {"version": object()}
 
 def watch(owner):
     """From now on changes of this cell or Parameter count."""
-    owner.__dict__["_watched"] = True
+    owner.__dict__["_watched"] = id(owner)  # which a copy of it does not have
 
 
 def changed(owner):
-    if owner.__dict__.get("_watched"):
+    if owner.__dict__.get("_watched") == id(owner):
         STRUCTURE["version"] = object()
