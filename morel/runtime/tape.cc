@@ -1,5 +1,7 @@
 #include "morel/runtime/tape.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "morel/ops/call.h"
@@ -88,6 +90,34 @@ void link(TensorImpl* tensor, TapeNode* node, int32_t output) {
   tensor->grad_version = tensor->storage->version();
 }
 
+// Where a view lies in its base as if the base were in C order: shape, strides and offset as as_strided takes them. A
+// distance in the memory of the base is a sum of steps along its axes, found from the largest stride on.
+std::array<Value, 3> place_in_base(const TensorImpl& view, const TensorImpl& base) {
+  const Layout& outer = base.layout;
+  const Strides wanted = contiguous_strides(outer.shape);
+  Ints order;
+  for (size_t axis = 0; axis < outer.shape.size(); ++axis)
+    if (outer.shape[axis] > 1 && outer.strides[axis] > 0) order.push_back(axis);
+  std::sort(order.begin(), order.end(), [&](Dim a, Dim b) {
+    return outer.strides[static_cast<size_t>(a)] > outer.strides[static_cast<size_t>(b)];
+  });
+  const auto translated = [&](int64_t distance) {
+    int64_t out = 0;
+    for (const Dim axis : order) {
+      const int64_t stride = outer.strides[static_cast<size_t>(axis)];
+      out += distance / stride * wanted[static_cast<size_t>(axis)];
+      distance %= stride;
+    }
+    return out;
+  };
+  const int64_t offset = view.layout.offset - outer.offset;
+  if (base.contiguous) return {Ints(view.layout.shape), Ints(view.layout.strides), offset};
+  Ints strides;
+  for (size_t axis = 0; axis < view.layout.shape.size(); ++axis)
+    strides.push_back(view.layout.shape[axis] > 1 ? translated(view.layout.strides[axis]) : int64_t{0});
+  return {Ints(view.layout.shape), strides, translated(offset)};
+}
+
 // A view whose storage was changed in place through another tensor: its gradient comes from the base now.
 void refresh(TensorImpl* view) {
   if (!view->base || view->grad_version == view->storage->version()) return;
@@ -95,8 +125,8 @@ void refresh(TensorImpl* view) {
   view->grad = {};
   view->grad_version = view->storage->version();
   if (!base->grad.node) return;
-  const Value args[] = {Tensor(view->base), Ints(view->layout.shape), Ints(view->layout.strides),
-                        view->layout.offset - base->layout.offset};
+  const std::array<Value, 3> place = place_in_base(*view, *base);
+  const Value args[] = {Tensor(view->base), place[0], place[1], place[2]};
   Value out = Tensor(Ref<TensorImpl>(view));
   record(find_op("as_strided"), args, {&out, 1});
 }
@@ -244,9 +274,8 @@ void record_in_place(const OpDef& op, std::span<const Value> args, const Tensor&
   record(op, args, {&out, 1});
   if (!target->base) return;
   // base = as_strided_scatter(base, target): the data is there already, only the link changes.
-  TensorImpl* base = target->base.get();
-  const Value scatter[] = {Tensor(target->base), target, Ints(target->layout.shape), Ints(target->layout.strides),
-                           target->layout.offset - base->layout.offset};
+  const std::array<Value, 3> place = place_in_base(*target.get(), *target->base);
+  const Value scatter[] = {Tensor(target->base), target, place[0], place[1], place[2]};
   Value result = Tensor(target->base);
   record(find_op("as_strided_scatter"), scatter, {&result, 1});
 }

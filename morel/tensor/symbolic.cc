@@ -18,6 +18,8 @@ using Terms = std::vector<SizeTerm>;
 
 void check_size(bool fits) { MOREL_CHECK(fits, Value, "the size of a tensor is too large"); }
 
+int64_t floor_divided(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
 // Products of more atoms first, then by the order of atoms (graded lexicographic, so division finds exact quotients).
 int compare(const SizeTerm& x, const SizeTerm& y) {
   if (x.atoms.size() != y.atoms.size()) return x.atoms.size() > y.atoms.size() ? -1 : 1;
@@ -179,9 +181,10 @@ bool contains(const SizeExpr& expr, const SizeAtom* wanted) {
 }
 
 [[noreturn]] void outside() {
-  raise(ErrorKind::Internal,
-        "internal error: a size that depends on a graph's parameters is used as a number outside of it; please report "
-        "it");
+  raise(ErrorKind::Runtime,
+        "a size of an argument of a compiled function was kept (in a list, dict, set, slice or array) and is used "
+        "outside "
+        "of it, where it has no number; return it alone or in a tuple or list, or convert it by range(n) or n + 0.0");
 }
 
 }  // namespace
@@ -212,8 +215,7 @@ Dim floor_quotient(Dim a, Dim b) {
   if (!b.is_symbolic() && rest.is_symbolic() && !rest.expr().terms().empty()) {
     // The number in the rest is between 0 and b.
     const SizeTerm& last = rest.expr().terms().back();
-    const int64_t number = last.atoms.empty() ? last.factor : 0, by = b.code();
-    const int64_t whole = (number >= 0 ? number : number - by + 1) / by;
+    const int64_t by = b.code(), whole = last.atoms.empty() ? floor_divided(last.factor, by) : 0;
     if (whole != 0) {
       found.push_back({whole, {}});
       rest = rest - whole * by;
@@ -221,7 +223,7 @@ Dim floor_quotient(Dim a, Dim b) {
   }
   const Dim quotient = dim_of(std::move(found));
   if (rest.identical(0)) return quotient;
-  if (!rest.is_symbolic() && !b.is_symbolic()) return quotient + rest.code() / b.code();
+  if (!rest.is_symbolic() && !b.is_symbolic()) return quotient + floor_divided(rest.code(), b.code());
   // Nothing is split off where the divisor is an expression: floor(a / b) is found again as such.
   if (b.is_symbolic()) return dim_of({{1, {atom_of(-1, a, b)}}});
   return quotient + dim_of({{1, {atom_of(-1, rest, b)}}});
@@ -297,7 +299,7 @@ namespace {
 int64_t evaluate(const SizeAtom& atom, SymbolValues values) {
   if (atom.symbol < 0) {
     const int64_t a = morel::evaluate(atom.a, values), b = morel::evaluate(atom.b, values);
-    return b == 0 ? 0 : (a - ((a % b) + b) % b) / b;
+    return b == 0 ? 0 : floor_divided(a, b);
   }
   if (static_cast<size_t>(atom.symbol) >= values.size()) outside();
   return values[static_cast<size_t>(atom.symbol)];

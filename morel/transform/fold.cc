@@ -10,9 +10,9 @@ constexpr int64_t max_bytes = 64 << 10;
 bool is_small(const Types& types) {
   int64_t bytes = 0;
   for (const Type& type : types) {
-    const Dim count = num_elements(type.shape);
-    if (count.is_symbolic()) return false;
-    bytes += count * size_of(type.dtype);
+    for (const Dim dim : type.shape)
+      if (dim.is_symbolic()) return false;
+    bytes += num_elements(type.shape) * size_of(type.dtype);
   }
   return bytes <= max_bytes;
 }

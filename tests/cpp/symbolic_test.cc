@@ -28,6 +28,8 @@ TEST(SymbolicTest, DivisionFindsExactQuotients) {
   EXPECT_TRUE((a * b % b).identical(0));
   EXPECT_EQ(to_string((a * 4 + 7) / 4), "s0+1");
   EXPECT_EQ(to_string((a + 5) / 2), "floor(s0+1, 2)+2");
+  EXPECT_EQ(to_string((a * 2 - 1) / 2), "s0-1");
+  EXPECT_EQ(to_string((a * 6 + b - 7) / 3), "2*s0+floor(s1+2, 3)-3");
   EXPECT_EQ(to_string(a / b), "floor(s0, s1)");
 }
 
@@ -103,7 +105,7 @@ TEST(SymbolicTest, RandomExpressionsAgreeWithNumbers) {
       if (std::abs(a.number) > 1000 || std::abs(b.number) > 1000) continue;
       switch (random() % 7) {
         case 0: pool.push_back({a.symbolic + b.symbolic, a.number + b.number}); break;
-        case 1: pool.push_back({a.symbolic - n, a.number - n}); break;
+        case 1: pool.push_back({a.symbolic * n - n / 2, a.number * n - n / 2}); break;
         case 2: pool.push_back({a.symbolic * b.symbolic, a.number * b.number}); break;
         case 3: pool.push_back({a.symbolic / n, a.number / n}); break;
         case 4: pool.push_back({a.symbolic % n, a.number % n}); break;
@@ -114,6 +116,8 @@ TEST(SymbolicTest, RandomExpressionsAgreeWithNumbers) {
       }
       EXPECT_EQ(evaluate(pool.back().symbolic, sizes->examples()), pool.back().number);
       EXPECT_EQ(pool.back().symbolic == a.symbolic, pool.back().number == a.number);
+      // What was found out is put into what follows.
+      EXPECT_EQ(evaluate(sizes->normal(a.symbolic), sizes->examples()), a.number);
     }
     EXPECT_TRUE(sizes->hold(sizes->examples()));
   }

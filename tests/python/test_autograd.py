@@ -345,3 +345,29 @@ def test_mixed_dtypes_come_back_in_the_inputs_dtype():
     half, single = Tensor(np.array([2], np.float16)), t(3)
     dh, ds = ms.grad(lambda h, s: (h * s).sum(), (0, 1))(half, single)
     assert dh.dtype == ms.float16 and dh.item() == 3 and ds.dtype == ms.float32 and ds.item() == 2
+
+
+@pytest.mark.parametrize("axes", [(1, 0, 2), (2, 0, 1), (0, 2, 1), (0, 1, 2)])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda z: z[1:].mul_(2.0),
+        lambda z: z[:, 1:].add_(z[:, :-1] * 3),
+        lambda z: z[::2].mul_(z[::2] + 0),
+        lambda z: z.__setitem__(1, z[0] * 4),
+        lambda z: z.__setitem__((slice(None), 1), 2.0),
+        lambda z: z.transpose(2, 1, 0)[1:].mul_(5.0),
+        lambda z: z[1, 1:].mul_(7.0),
+    ],
+)
+def test_in_place_on_a_slice_of_what_is_not_in_c_order(axes, change):
+    x = Tensor(np.random.default_rng(5).standard_normal((3, 4, 5))).transpose(*axes)
+    weights = Tensor(np.random.default_rng(6).standard_normal(x.shape))
+
+    def function(x):
+        z = x + 0  # keeps the order in memory
+        change(z)
+        return (z * z * weights).sum()
+
+    dense = Tensor(np.ascontiguousarray(x.asnumpy()))
+    np.testing.assert_allclose(ms.grad(function)(x).asnumpy(), ms.grad(function)(dense).asnumpy(), rtol=1e-12)

@@ -254,3 +254,59 @@ def test_a_gradient_at_other_sizes(sample):
         np.testing.assert_allclose(actual.asnumpy(), wanted.asnumpy(), rtol=1e-12, atol=1e-13)
 
     at_other_sizes(sample, "float64", ms.grad(lambda *given: (run(sample, given) ** 2).sum(), places), close)
+
+
+def test_sizes_compute_like_integers():
+    def function(x):
+        a, b = x.shape
+        parts = [divmod(a, 3)[0], a << 1, a & 3, a ^ 1, ~a, round(a), a >> 1, 1 << a, a | 1, abs(-a), a**2, -(-a // 4)]
+        return Tensor([a, b]), Tensor((a, b), ms.float32), Tensor(np.array([b, a])), Tensor(parts)
+
+    check(function, [(random(5, 6),), (random(5, 6),)], 1)
+
+
+def test_sizes_as_keys_are_numbers():
+    def function(x):
+        return {x.shape[0]: x + 1}
+
+    found = ms.jit(function)(random(5, 6))
+    assert list(found) == [5]
+
+
+def test_what_is_kept_of_a_size_cannot_be_used_outside():
+    kept = []
+
+    def function(x):
+        kept.append(x.shape[0])
+        return x + 1
+
+    ms.jit(function)(random(5, 6))
+    with pytest.raises(RuntimeError, match="a size of an argument of a compiled function was kept"):
+        print(kept[0])
+
+
+def test_changes_of_slices_at_sizes_that_depend_on_one_another():
+    def function(x, y):
+        a, b = x.shape
+        z = y + 0
+        z[b:] *= a
+        z[:, : a // 2] *= 2
+        v = x[: -(b // 2)] + 0
+        v[b // 2 :] = 2
+        v[:, : max(a, b) - 1] *= 2
+        return z, v
+
+    jitted = ms.jit(function)
+    for shape in ((3, 2), (3, 4), (4, 4), (5, 2), (2, 2), (7, 6)):
+        for actual, wanted in zip(jitted(random(*shape), random(*shape)), function(random(*shape), random(*shape))):
+            np.testing.assert_array_equal(actual.asnumpy(), wanted.asnumpy())
+
+
+def test_regions_that_are_empty():
+    def function(x):
+        z = x + 0
+        z[8:] = 0.0
+        z[:0] = 1.0
+        return z
+
+    check(function, [(random(4, 6),), (random(5, 3),)], 1)

@@ -84,6 +84,12 @@ void bind_size(nb::module_& module) {
       type, "__mod__", "__rmod__", [](Dim a, Dim b) { return a % b; }, PyNumber_Remainder, true);
   bind_binary(type, "__truediv__", "__rtruediv__", nullptr, PyNumber_TrueDivide);
   bind_binary(type, "__pow__", "__rpow__", nullptr, power);
+  bind_binary(type, "__divmod__", "__rdivmod__", nullptr, PyNumber_Divmod);
+  bind_binary(type, "__lshift__", "__rlshift__", nullptr, PyNumber_Lshift);
+  bind_binary(type, "__rshift__", "__rrshift__", nullptr, PyNumber_Rshift);
+  bind_binary(type, "__and__", "__rand__", nullptr, PyNumber_And);
+  bind_binary(type, "__or__", "__ror__", nullptr, PyNumber_Or);
+  bind_binary(type, "__xor__", "__rxor__", nullptr, PyNumber_Xor);
   bind_compare(
       type, "__eq__", [](Dim a, Dim b) { return a == b; }, Py_EQ);
   bind_compare(
@@ -99,6 +105,11 @@ void bind_size(nb::module_& module) {
   type.def("__neg__", [](const PySize& self) { return nb::steal(wrap(-self.dim)); })
       .def("__pos__", [](const PySize& self) { return nb::steal(wrap(self.dim)); })
       .def("__abs__", [](const PySize& self) { return nb::steal(wrap(self.dim < 0 ? -self.dim : self.dim)); })
+      .def("__invert__", [](const PySize& self) { return nb::steal(wrap(-self.dim - 1)); })
+      .def("__round__", [](const PySize& self, nb::args) { return nb::steal(wrap(self.dim)); })
+      // So that NumPy makes numbers of sizes in lists, not objects.
+      .def("__array__", [](const PySize& self, nb::args,
+                           nb::kwargs) { return nb::module_::import_("numpy").attr("array")(number(self.dim)); })
       .def("__bool__", [](const PySize& self) { return !(self.dim == 0); })
       .def("__index__", [](const PySize& self) { return number(self.dim); })
       .def("__int__", [](const PySize& self) { return number(self.dim); })

@@ -8,7 +8,7 @@ from morel import _core
 from morel.compiler.interpreter import Interpreter, kind_of, recorded_facts
 from morel.compiler.recursion import Session
 from morel.compiler.source import Unsupported
-from morel.compiler.tree import flatten, unflatten
+from morel.compiler.tree import flatten, plain, unflatten
 
 __all__ = ["CompiledFunction", "call_compiled_cell", "call_in_graph", "compiled_cell", "jit"]
 
@@ -128,7 +128,7 @@ class CompiledFunction:
             with recorded_facts() as facts:
                 output = Interpreter().call(self.function, args, kwargs)
             results, tree = flatten(output)
-            constants = [None if isinstance(result, _core.Tensor) else (_plain(result),) for result in results]
+            constants = [None if isinstance(result, _core.Tensor) else (plain(result),) for result in results]
             tensors = [result for result in results if isinstance(result, _core.Tensor)]
             changed = _core.graph_write_back([leaf for leaf in inside if isinstance(leaf, _core.Tensor)])
             if changed and places is not None:
@@ -163,11 +163,6 @@ def _is_lasting(value):
     from morel.common.parameter import Parameter
 
     return not isinstance(value, _core.Tensor) or isinstance(value, Parameter)
-
-
-def _plain(result):
-    """A result that is no tensor; a size becomes the number that the graph is then specialised to."""
-    return int(result) if isinstance(result, _core.Size) else result
 
 
 def call_in_graph(function, args=(), kwargs=None):

@@ -1,5 +1,12 @@
 """Nested tuples, lists and dicts as a list of leaves and a structure."""
 
+from morel import _core
+
+
+def plain(value):
+    """A value that is no tensor as it leaves a graph: a size becomes the number that the graph is then specialised to."""
+    return int(value) if type(value) is _core.Size else value
+
 
 def flatten(value):
     """(leaves, structure). Structures compare equal where the same leaves fit."""
@@ -11,7 +18,7 @@ def flatten(value):
         if isinstance(item, (tuple, list)):
             return (type(item), tuple(visit(part) for part in item))
         if isinstance(item, dict):
-            return (dict, tuple(item), tuple(visit(part) for part in item.values()))
+            return (dict, tuple(map(plain, item)), tuple(visit(part) for part in item.values()))
         leaves.append(item)
         return None
 
