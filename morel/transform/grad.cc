@@ -30,7 +30,7 @@ void build_backward(const Ref<Graph>& graph, const Graph& forward) {
   }
   const bool replays = num_exchanges(forward) > 0;
   const Values rng = replays ? builder.emit(find_op("rng_state"), {}) : Values();
-  const Values results = append_copy(*graph, forward, parameters);
+  const Values results = append_copy(*graph, writes(forward) ? *without_writes(forward) : forward, parameters);
   if (replays) builder.emit(find_op("exchange_rng"), {rng.data(), 1});
   for (const Value& result : results) {
     if (!is_differentiable_value(result)) continue;

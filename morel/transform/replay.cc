@@ -1,7 +1,10 @@
 #include "morel/transform/replay.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
+
+#include "morel/transform/rewrite.h"
 
 namespace morel {
 namespace {
@@ -24,6 +27,32 @@ bool moves(std::span<const Ref<Node>> nodes, std::unordered_set<const Graph*>& s
   });
 }
 
+bool writes_outside(const Node& node) {
+  if (!has_effect(*node.op) || node.op->has(kRandom)) return false;
+  bool found = false;
+  for_each_input(node.args[0], [&](const Value& written) { found |= !root_of(written)->op; });
+  return found;
+}
+
+bool writes(const Graph& graph, std::unordered_set<const Graph*>& seen) {
+  return std::ranges::any_of(graph.nodes, [&](const Ref<Node>& node) {
+    return writes_outside(*node) || std::ranges::any_of(node->args, [&](const Value& arg) {
+             if (arg.tag() != Value::Tag::Graph) return false;
+             const auto& part = *static_cast<const Graph*>(arg.graph());
+             return seen.insert(&part).second && writes(part, seen);
+           });
+  });
+}
+
+Ref<Graph> copy_of(const Graph& graph) {
+  auto out = make_ref<Graph>();
+  out->name = graph.name;
+  std::vector<Value> arguments;
+  for (const Ref<Node>& parameter : graph.parameters) arguments.push_back(out->add_parameter(parameter->types[0]));
+  out->results = append_copy(*out, graph, arguments);
+  return out;
+}
+
 }  // namespace
 
 int64_t num_exchanges(const Graph& graph) { return count_exchanges(graph.nodes); }
@@ -43,6 +72,39 @@ Ref<Graph> with_rng_state(const Graph& graph, size_t place, bool replays) {
   std::rotate(out->parameters.begin() + static_cast<int64_t>(place), out->parameters.end() - 1, out->parameters.end());
   if (replays) builder.emit(find_op("exchange_rng"), state);
   out->results = append_copy(*out, graph, arguments);
+  return out;
+}
+
+bool writes(const Graph& graph) {
+  std::unordered_set<const Graph*> seen;
+  return writes(graph, seen);
+}
+
+Ref<Graph> without_writes(const Graph& graph) {
+  Ref<Graph> out = copy_of(graph);
+  std::unordered_map<const Node*, Value> unwritten;
+  const auto replaced = [&](const Value& value) {
+    return map_inputs(value, [&](const Value& input) {
+      const auto found = unwritten.find(node_of(input));
+      return found == unwritten.end() ? input : found->second;
+    });
+  };
+  for (const Ref<Node>& node : out->nodes) {
+    for (Value& arg : node->args) {
+      arg = replaced(arg);
+      if (arg.tag() != Value::Tag::Graph) continue;
+      const auto& part = *static_cast<const Graph*>(arg.graph());
+      if (!writes(part)) continue;
+      MOREL_CHECK(!part.is_function, NotImplemented,
+                  "the gradient of a function that calls itself and changes Parameters or running statistics is not "
+                  "supported (",
+                  node->place, ")");
+      arg = Value::of_graph(without_writes(part));
+    }
+    if (writes_outside(*node)) unwritten.emplace(node.get(), node->args[0]);
+  }
+  for (Value& result : out->results) result = replaced(result);
+  std::erase_if(out->nodes, [&](const Ref<Node>& node) { return unwritten.contains(node.get()); });
   return out;
 }
 

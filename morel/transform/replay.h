@@ -1,4 +1,5 @@
-// Random numbers of branches, bodies and functions whose gradient computes them again: they must draw the same ones.
+// Branches, bodies and functions whose gradient computes them again: they must draw the same random numbers, and what
+// they change outside of themselves must not change twice.
 #pragma once
 
 #include "morel/transform/graph_builder.h"
@@ -17,5 +18,10 @@ inline bool draws(const Graph& graph) { return num_exchanges(graph) == 0 && move
 // The same graph with the generator's state before it as parameter number `place`. With `replays` it sets that state,
 // so that it draws the same numbers whenever it runs.
 Ref<Graph> with_rng_state(const Graph& graph, size_t place, bool replays);
+
+// Whether a graph changes memory that it did not make, as running statistics and the Parameters of an optimizer.
+bool writes(const Graph& graph);
+// The same graph without such changes: what reads the changed memory reads it as it is then.
+Ref<Graph> without_writes(const Graph& graph);
 
 }  // namespace morel

@@ -377,6 +377,11 @@ def random_branch(x):
     return y * drop(x)
 
 
+def random_choice(x):
+    y = drop(x) * ops.rand_like(x) if x.sum() > -100 else x
+    return drop(y) * ops.randn_like(x) if x.sum() < -100 else y * drop(x)
+
+
 def random_loop(x):
     i = 0
     while i < 3:
@@ -395,7 +400,9 @@ def random_recursion(x, n=None):
     return (random_recursion(y * x, n - 1) + random_recursion(y * x, n - 1)) * drop(y)
 
 
-@pytest.mark.parametrize("function", [random_branch, random_loop, random_recursion], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function", [random_branch, random_choice, random_loop, random_recursion], ids=lambda f: f.__name__
+)
 def test_gradients_of_what_draws_random_numbers(function):
     x = Tensor(np.random.default_rng(0).standard_normal(8))
     slope = function
@@ -406,6 +413,99 @@ def test_gradients_of_what_draws_random_numbers(function):
             results.append((run(x), ops.uniform((3,), Tensor(0.0), Tensor(1.0))))
         same(results[1], results[0], rtol=1e-9, atol=1e-12)
         slope = ms.grad(lambda v, f=slope: (f(v) * v).sum())
+
+
+# --- what the gradient computes again ---
+
+
+class Normalized(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(2)
+        self.set_train()
+
+
+class NormalizedBranch(Normalized):
+    def construct(self, x):
+        if x.sum() > 0:
+            x = self.norm(x) * x
+        return (x**3).sum()
+
+
+class NormalizedLoop(Normalized):
+    def construct(self, x):
+        i = 0
+        while i < x.sum() * 0 + 3:
+            if i > 0:
+                x = self.norm(x) * x + 1
+            i += 1
+        return (x**2).sum()
+
+
+def _recursion_of(norm, x):
+    if x.sum() > 1000:
+        return x
+    return _recursion_of(norm, norm(x) + x * 2)
+
+
+@pytest.mark.parametrize("net", [NormalizedBranch, NormalizedLoop])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("way", ["gradient compiled", "compiled in gradient"])
+def test_running_statistics_change_once(net, order, way):
+    x = Tensor(np.random.default_rng(0).normal(1, 1, (8, 2)))
+    results = []
+    for is_compiled in (False, True):
+        cell = net()
+        function = slope = lambda v, cell=cell: cell(v)
+        if is_compiled and way == "compiled in gradient":
+            slope = ms.jit(function) if order == 1 else ms.jit(lambda v: (ms.grad(function)(v) * v).sum())
+        elif order == 2:
+            slope = lambda v: (ms.grad(function)(v) * v).sum()  # noqa: E731
+        slope = ms.grad(slope)
+        if is_compiled and way == "gradient compiled":
+            slope = ms.jit(lambda v, f=slope: f(v))
+        results.append((slope(x), cell.norm.moving_mean + 0, cell.norm.moving_variance + 0))
+    same(results[1], results[0], rtol=1e-5, atol=1e-6)
+
+
+def test_a_recursion_that_changes_running_statistics_has_no_gradient():
+    norm = nn.BatchNorm1d(2)
+    norm.set_train()
+    with pytest.raises(NotImplementedError, match=r"running statistics is not supported \(test_graph_control.py:\d+\)"):
+        ms.jit(ms.grad(lambda v: _recursion_of(norm, v).sum()))(ops.ones((4, 2)))
+
+
+dense = nn.SequentialCell(nn.Dense(2, 2, weight_init=0.5), nn.Tanh())
+
+
+def recomputed_branch(x):
+    if x.sum() > -100:
+        x = x + ms.recompute(dense, x)
+    return x.sum()
+
+
+def recomputed_loop(x):
+    i = 0
+    while i < 3:
+        x = ms.recompute(dense, x)
+        i += 1
+    return x.sum()
+
+
+def recomputed_recursion(x):
+    if x.sum() > 5:
+        return x.sum()
+    return recomputed_recursion(ms.recompute(dense, x) + 1)
+
+
+@pytest.mark.parametrize("function", [recomputed_branch, recomputed_loop, recomputed_recursion])
+def test_recomputation_inside(function):
+    x = tensor([0.1, 0.2], [0.3, -0.4])
+    slope = ms.grad(function, 0, dense.trainable_params())
+    wanted = slope(x)
+    assert all(abs(weight).sum() > 0 for weight in wanted[1])
+    same(ms.jit(lambda v: slope(v))(x), wanted, rtol=1e-5)
+    same(ms.grad(ms.jit(function), 0, dense.trainable_params())(x), wanted, rtol=1e-5)
 
 
 def _never_ends(n):

@@ -100,7 +100,8 @@ def run_and_forget(block, weights, args, kwargs):
     """``block(*args, **kwargs)``, any function, with gradients at its arguments and weights for which it runs again."""
     from morel.ops.autograd import _is_variable, differentiate
 
-    if not _core.grad_enabled():
+    # The gradient of a branch, loop body or recursive function computes all of it again.
+    if not _core.grad_enabled() or _core.graph_depth() > 1:
         return _run(block, args, kwargs)
     places = [idx for idx, arg in enumerate(args) if _is_variable(arg)]
     weights = tuple(weights)
