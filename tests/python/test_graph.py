@@ -566,7 +566,7 @@ def _unknown_name(x):
 
 
 ERRORS = [
-    (_try, NotImplementedError, "'Try' is not supported"),
+    (_try, NotImplementedError, "'try' is not supported in a compiled function; call"),
     (_value_of_tensor, RuntimeError, "only its shape and dtype are known"),
     (_different_shapes, TypeError, "different shapes"),
     (_one_branch_only, UnboundLocalError, "is not defined in false branch"),

@@ -610,3 +610,171 @@ def test_errors_with_several_arguments_keep_them():
 
     with pytest.raises(ValueError, match=r"\('a', 3, 1\)"):
         run(tensor(1.0, 2.0))
+
+
+# --- what a condition on a tensor must not change ---
+
+
+class _Log(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.cache = {}
+
+    def construct(self, x):
+        if x.sum() > 0:
+            self.cache["k"] = 1
+        return x
+
+
+def _set_item(x, d, _items):
+    if x.sum() > 0:
+        d["k"] = 10
+    return x * d["k"]
+
+
+def _append(x, _d, items):
+    if x.sum() > 0:
+        y = x
+    else:
+        items.append(2)
+        y = x * 2
+    return y
+
+
+def _extend(x, _d, items):
+    if x.sum() > 0:
+        items += [2]
+    return x * len(items)
+
+
+def _update(x, d, _items):
+    while x.sum() < 10:
+        d.update(k=3)
+        x = x * 2
+    return x
+
+
+def _pop(x, d, _items):
+    return x * d.pop("k") if x.sum() > 0 else x
+
+
+def _in_a_tuple(x, d, items):
+    pair = (d, [items])
+    if x.sum() > 0:
+        pair[1][0][0] = x * 5
+    return x
+
+
+def _made_before(x, _d, _items):
+    own = [x]
+    if x.sum() > 0:
+        own[0] = x * 5
+    return own[0]
+
+
+def _of_the_caller(x, _d, items):
+    def helper(y):
+        if y.sum() > 0:
+            return y
+        items.append(1)
+        return y * 2
+
+    return helper(x)
+
+
+def _nonlocal(x, _d, _items):
+    count = 0
+
+    def bump():
+        nonlocal count
+        count += 1
+
+    if x.sum() > 0:
+        bump()
+    return x * count
+
+
+_SHARED = {"k": 1}
+
+
+def _of_the_module(x, _d, _items):
+    if x.sum() > 0:
+        _SHARED["k"] = 2
+    return x
+
+
+def _of_a_cell(x, _d, _items):
+    return _LOG(x)
+
+
+_LOG = _Log()
+
+
+CHANGES = [
+    (_set_item, "the dict 'd' is changed within 'if' on a tensor"),
+    (_append, "the list 'items' is changed within 'if'"),
+    (_extend, "the list 'items' is changed within 'if'"),
+    (_update, "the dict 'd' is changed within 'while'"),
+    (_pop, "the dict 'd' is changed within 'if'"),
+    (_in_a_tuple, "the list 'items' is changed within 'if'"),
+    (_made_before, "the list 'own' is changed within 'if'"),
+    (_of_the_caller, "the list 'items' is changed within 'if'"),
+    (_nonlocal, "the variable 'count' of an outer function is changed within 'if'"),
+    (_of_the_module, "the dict '_SHARED' is changed within 'if'"),
+    (_of_a_cell, "the dict 'self.cache' is changed within 'if'"),
+]
+
+
+@pytest.mark.parametrize("function,text", CHANGES, ids=[case[0].__name__ for case in CHANGES])
+def test_containers_of_outside_do_not_change_under_a_condition(function, text):
+    d, items = {"k": 1}, [1]
+    with pytest.raises(NotImplementedError, match=text) as caught:
+        ms.jit(lambda x: function(x, d, items))(tensor(1.0, 2.0))
+    assert "test_graph_control.py" in str(caught.value) and "^" in str(caught.value)
+    assert (d, items, _SHARED, _LOG.cache) == ({"k": 1}, [1], {"k": 1}, {})
+
+
+def test_containers_of_the_call_itself_change():
+    def collects(x):
+        items, table = [x], {}
+        if x.sum() > 10:
+            return items[0]
+        items.append(x * 2)
+        table["sum"] = items[0] + items[1]
+        if x.sum() > 2:
+            inner = [x]
+            inner.append(x)
+            items[0] = inner[1]
+            return items[0] + len(items)
+        items += [x * 4]
+        return table["sum"] + len(items)
+
+    def gives_a_list(x):
+        items = []
+        if x.sum() > 2:
+            items.append(x)
+            return items
+        items.append(x * 2)
+        return items
+
+    for value in (tensor(8.0, 9.0), tensor(1.0, 2.0), tensor(0.5, 0.25)):
+        same(ms.jit(collects)(value), collects(value))
+        same(ms.jit(gives_a_list)(value), gives_a_list(value))
+
+
+def test_errors_under_a_condition():
+    def refuses(x):
+        if x.sum() < 0:
+            raise ValueError("negative")
+        return x
+
+    def refuses_in_a_loop(x):
+        while x.sum() < 10:
+            assert x.ndim == 2, "two axes"
+            x = x * 2
+        return x
+
+    for function, text in ((refuses, "ValueError: negative"), (refuses_in_a_loop, "AssertionError: two axes")):
+        with pytest.raises(NotImplementedError, match=f"under a condition on a tensor(.|\\n)*{text}") as caught:
+            ms.jit(function)(tensor(1.0, 2.0))
+        assert "test_graph_control.py" in str(caught.value) and "^" in str(caught.value)

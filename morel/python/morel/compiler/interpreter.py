@@ -21,7 +21,9 @@ from morel import _core
 from morel.compiler import recursion
 from morel.compiler.builtins import in_graph, items_of
 from morel.compiler.choice import item_at
-from morel.compiler.source import FunctionSource, Unsupported, annotated
+from morel.compiler.containers import run_guarded
+from morel.compiler.jumps import RESULT, RETURNED, STOP, Give, jumps_in, leaves_early
+from morel.compiler.source import FunctionSource, Unsupported, annotated, refuse_syntax
 from morel.compiler.tensor_flow import blank_result, merge, run_while, symbolic
 from morel.nn._structure import STRUCTURE, watch
 
@@ -131,10 +133,11 @@ class Undefined:
 class Frame:
     """The names of one call. A nested function's frame has its definer's as ``outer``."""
 
-    __slots__ = ("names", "outer", "source", "globals", "foreign")
+    __slots__ = ("names", "arguments", "outer", "source", "globals", "foreign")
 
-    def __init__(self, source, outer=None):
-        self.names = {}
+    def __init__(self, source, outer=None, arguments=()):
+        self.names = dict(arguments)
+        self.arguments = dict(arguments)
         self.outer = outer
         self.source = source
         self.globals = source.globals
@@ -143,7 +146,7 @@ class Frame:
     def copy(self):
         other = Frame.__new__(Frame)
         other.names, other.outer, other.source = dict(self.names), self.outer, self.source
-        other.globals, other.foreign = self.globals, self.foreign
+        other.globals, other.foreign, other.arguments = self.globals, self.foreign, self.arguments
         return other
 
     def load(self, name):
@@ -235,60 +238,16 @@ class _Choice:
         self.condition, self.body, self.orelse = condition, body, orelse
 
 
-class _Give:
-    """A return of a value that is known already."""
-
-    def __init__(self, value):
-        self.value = value
-
-
 def _push(statements, rest):
     for statement in reversed(statements):
         rest = (statement, rest)
     return rest
 
 
-def _leaves(statements):
-    """Whether a return, or a break or continue of an outer loop, is among the statements."""
-
-    def visit(node, in_loop):
-        if isinstance(node, (ast.Return, _Give)):
-            return True
-        if isinstance(node, (ast.Break, ast.Continue)):
-            return not in_loop
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            return False
-        if not isinstance(node, ast.AST):
-            return False
-        inside = in_loop or isinstance(node, (ast.For, ast.While))
-        return any(visit(child, inside) for child in ast.iter_child_nodes(node))
-
-    return any(visit(statement, False) for statement in statements)
-
-
-# Names that no source can have. Of a loop on a tensor: whether it was left, whether by a return, and what that returns.
-_STOP, _RETURNED, _RESULT = "<stop>", "<returned>", "<result>"
-
-
-def _jumps_in(statements):
-    """The names that a loop on a tensor needs for the jumps in its body."""
-
-    def visit(node, in_loop):
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            return set()
-        if isinstance(node, ast.Return):
-            return {_STOP, _RETURNED, _RESULT}
-        if isinstance(node, ast.Break):
-            return set() if in_loop else {_STOP}
-        inside = in_loop or isinstance(node, (ast.For, ast.While))
-        return set().union(*(visit(child, inside) for child in ast.iter_child_nodes(node)))
-
-    return set().union(*(visit(statement, False) for statement in statements))
-
-
 class Interpreter:
     def __init__(self):
         self.depth = 0
+        self.conditions = 0  # on tensors, under which the code runs
 
     # --- calls ---
 
@@ -348,8 +307,7 @@ class Interpreter:
         return recursion.call(source, outer, names, kind_with_sizes, lambda names: self._run_body(source, names, outer))
 
     def _run_body(self, source, names, outer):
-        frame = Frame(source, outer)
-        frame.names.update(names)
+        frame = Frame(source, outer, names)
         self.depth += 1
         if self.depth > MAX_DEPTH:
             self.depth = 0
@@ -378,7 +336,7 @@ class Interpreter:
         return None
 
     def refuse(self, statement, _rest, _frame):
-        raise Unsupported(f"'{type(statement).__name__}' is not supported in a compiled function")
+        refuse_syntax(statement)
 
     def do_Expr(self, node, rest, frame):
         self.evaluate(node.value, frame)
@@ -389,9 +347,9 @@ class Interpreter:
 
     def do_Return(self, node, rest, frame):
         value = None if node.value is None else self.evaluate(node.value, frame)
-        return self.do__Give(_Give(value), rest, frame)
+        return self.do_Give(Give(value), rest, frame)
 
-    def do__Give(self, statement, rest, frame):
+    def do_Give(self, statement, rest, frame):
         value = statement.value
         while rest is not None:
             item, rest = rest
@@ -399,7 +357,7 @@ class Interpreter:
                 self.do__Exit(item, None, None)
             if isinstance(item, _EndOfTurn):
                 item.returned.append(value)
-                frame.names.update({_STOP: True, _RETURNED: True, _RESULT: value})
+                frame.names.update({STOP: True, RETURNED: True, RESULT: value})
                 return None
         return _Return(value)
 
@@ -432,11 +390,21 @@ class Interpreter:
         condition = self.evaluate(node.test, frame)
         if symbolic(condition):
             raise Unsupported("'assert' on a tensor is not supported in a compiled function")
-        assert condition, self.evaluate(node.msg, frame) if node.msg else ""
+        if not condition:
+            self.fail(AssertionError(self.evaluate(node.msg, frame) if node.msg else ""))
         return rest
 
     def do_Raise(self, node, _rest, frame):
-        raise self.evaluate(node.exc, frame)
+        self.fail(self.evaluate(node.exc, frame))
+
+    def fail(self, error):
+        if not self.conditions:
+            raise error
+        error = error() if isinstance(error, type) else error
+        raise Unsupported(
+            "an error under a condition on a tensor is not supported in a compiled function, which would raise it while it "
+            f"is compiled ({type(error).__name__}: {error}); check the condition outside of the compiled function"
+        )
 
     def do_Delete(self, node, rest, frame):
         for target in node.targets:
@@ -502,7 +470,7 @@ class Interpreter:
         condition = choice.condition
         if not symbolic(condition):
             return _push(choice.body if condition else choice.orelse, rest)
-        leaves = _leaves(choice.body) or _leaves(choice.orelse)
+        leaves = leaves_early(choice.body) or leaves_early(choice.orelse)
 
         def runner(body):
             def run():
@@ -510,7 +478,7 @@ class Interpreter:
                 result = self.run(_push(body, rest if leaves else None), inner)
                 return inner.names, result
 
-            return run
+            return lambda: self.under_condition(frame, "'if'", run, leaves)
 
         then, orelse = runner(choice.body), runner(choice.orelse)
         names, result = merge(condition, then, orelse, frame.names, Undefined, _Return if leaves else None)
@@ -518,6 +486,14 @@ class Interpreter:
             return result
         frame.names.update(names)
         return None if leaves else rest
+
+    def under_condition(self, frame, where, run, leaves=False):
+        """Runs a part of a function that a condition on a tensor decides on."""
+        self.conditions += 1
+        try:
+            return run_guarded(frame, where, run, leaves)
+        finally:
+            self.conditions -= 1
 
     def do_For(self, node, rest, frame):
         iterable = self.evaluate(node.iter, frame)
@@ -541,11 +517,11 @@ class Interpreter:
         return self.do_While(turn.node, rest, frame)
 
     def tensor_while(self, node, rest, frame):
-        jumps = _jumps_in(node.body)
+        jumps = jumps_in(node.body)
         stores = (n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
         assigned = jumps.union(n.id for n in stores)
         outer = {name: frame.names[name] for name in jumps if name in frame.names}  # of a loop around this one
-        frame.names.update(dict.fromkeys(jumps - {_RESULT}, False))
+        frame.names.update(dict.fromkeys(jumps - {RESULT}, False))
         end = _EndOfTurn()
 
         def turn(names, part):
@@ -553,26 +529,30 @@ class Interpreter:
             inner.names.update(names)
             if part == "condition":
                 condition = self.evaluate(node.test, inner)
-                return inner.names[_STOP].logical_not().logical_and(condition) if jumps else condition
-            self.run(_push(node.body, (end, None)), inner)
-            return inner.names
+                return inner.names[STOP].logical_not().logical_and(condition) if jumps else condition
+
+            def run():
+                self.run(_push(node.body, (end, None)), inner)
+                return inner.names, None
+
+            return self.under_condition(frame, "'while'", run)[0]
 
         def before():
             known = frame.names
             return {n: known[n] for n in assigned if n in known and not isinstance(known[n], Undefined)}
 
-        if _RESULT in jumps - outer.keys():  # one turn, which is thrown away, tells its type
-            frame.names[_RESULT] = blank_result(turn, before(), end.returned)
+        if RESULT in jumps - outer.keys():  # one turn, which is thrown away, tells its type
+            frame.names[RESULT] = blank_result(turn, before(), end.returned)
         frame.names.update(run_while(turn, before()))
         for name in assigned - frame.names.keys():
             frame.names[name] = Undefined(name)
         left = {name: frame.names.pop(name) for name in jumps}
         frame.names.update(outer)
-        if _STOP in left:
-            rest = (_Choice(left[_STOP], (), node.orelse), rest) if node.orelse else rest
+        if STOP in left:
+            rest = (_Choice(left[STOP], (), node.orelse), rest) if node.orelse else rest
         else:
             rest = _push(node.orelse, rest)
-        return (_Choice(left[_RETURNED], [_Give(left[_RESULT])]), rest) if _RETURNED in left else rest
+        return (_Choice(left[RETURNED], [Give(left[RESULT])]), rest) if RETURNED in left else rest
 
     def do__EndOfTurn(self, _statement, _rest, _frame):
         return None
@@ -590,7 +570,7 @@ class Interpreter:
     def do_Break(self, _node, rest, frame):
         turn, rest = self._leave_loop(rest)
         if isinstance(turn, _EndOfTurn):
-            frame.names[_STOP] = True
+            frame.names[STOP] = True
         return rest
 
     def do_Continue(self, _node, rest, _frame):
@@ -640,7 +620,7 @@ class Interpreter:
         return getattr(self, "get_" + type(node).__name__, self.refuse_expression)(node, frame)
 
     def refuse_expression(self, node, _frame):
-        raise Unsupported(f"'{type(node).__name__}' is not supported in a compiled function")
+        refuse_syntax(node)
 
     def get_Constant(self, node, _frame):
         return node.value
@@ -707,7 +687,10 @@ class Interpreter:
             return self.evaluate(node.body if condition else node.orelse, frame)
 
         def runner(part):
-            return lambda: (frame.names, _Return(self.evaluate(part, frame)))
+            def run():
+                return frame.names, _Return(self.evaluate(part, frame))
+
+            return lambda: self.under_condition(frame, "'if'", run)
 
         return merge(condition, runner(node.body), runner(node.orelse), frame.names, Undefined, _Return)[1].value
 

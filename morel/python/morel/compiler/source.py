@@ -16,6 +16,28 @@ class Unsupported(NotImplementedError):
     """Syntax or an operation that a compiled function cannot contain."""
 
 
+_KEYWORDS = {
+    "AsyncFor": "async",
+    "AsyncFunctionDef": "async",
+    "AsyncWith": "async",
+    "Await": "await",
+    "ClassDef": "class",
+    "Match": "match",
+    "Try": "try",
+    "TryStar": "try",
+    "Yield": "yield",
+    "YieldFrom": "yield",
+}
+
+
+def refuse_syntax(node):
+    kind = type(node).__name__
+    raise Unsupported(
+        f"'{_KEYWORDS.get(kind, kind)}' is not supported in a compiled function; call a function that contains it outside of "
+        "the compiled one and pass what it gives as an argument"
+    )
+
+
 class FunctionSource:
     """A function as the interpreter runs it: its syntax tree, where it comes from, its defaults and closure."""
 
