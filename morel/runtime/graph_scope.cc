@@ -158,8 +158,8 @@ void GraphScope::assign(const Tensor& tensor, Value value) {
   if (!tensor->base) {
     MOREL_CHECK(
         static_cast<const Node*>(tensor->symbol.node.get())->graph == &builder_.graph(), NotImplemented,
-        "changing a tensor of outside in place within 'if' or 'while' on tensors is not supported in a compiled "
-        "function; assign a new tensor to the name");
+        "within 'if' or 'while' on tensors, changing a tensor in place (also an item: y[i] = ...) that was made before "
+        "it is not supported in a compiled function; assign a new tensor to the name, such as y = ops.where(...)");
     tensor->symbol = link_of(value);
     return;
   }

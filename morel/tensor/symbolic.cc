@@ -182,9 +182,9 @@ bool contains(const SizeExpr& expr, const SizeAtom* wanted) {
 
 [[noreturn]] void outside() {
   raise(ErrorKind::Runtime,
-        "a size of an argument of a compiled function was kept (in a list, dict, set, slice or array) and is used "
-        "outside "
-        "of it, where it has no number; return it alone or in a tuple or list, or convert it by range(n) or n + 0.0");
+        "a tensor, or a size of one, of a compiled graph was kept (in a list, dict, set, slice or array) and is used "
+        "outside of it, where it has no value; return it alone or in a tuple or list, or convert a size by range(n) or "
+        "n + 0.0");
 }
 
 }  // namespace

@@ -281,7 +281,7 @@ def test_what_is_kept_of_a_size_cannot_be_used_outside():
         return x + 1
 
     ms.jit(function)(random(5, 6))
-    with pytest.raises(RuntimeError, match="a size of an argument of a compiled function was kept"):
+    with pytest.raises(RuntimeError, match="a size of one, of a compiled graph was kept"):
         print(kept[0])
 
 

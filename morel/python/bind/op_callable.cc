@@ -346,10 +346,19 @@ nb::dict describe_op(const OpDef& op) {
 
 const ArgSpec operand_spec{"other", kTensor | kNumber, "Tensor|number", false, false, {}};
 
+// Arrays of NumPy become tensors; Tensor.__array_priority__ makes NumPy leave them to us on the left too.
+bool to_operand(PyObject* object, Value& out) {
+  if (to_value(object, operand_spec, out)) return true;
+  if (!PyObject_HasAttrString(object, "__array_interface__")) return false;
+  nb::object tensor = nb::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(tensor_type), object));
+  if (!tensor.is_valid()) throw_python_error();
+  return to_value(tensor.ptr(), operand_spec, out);
+}
+
 PyObject* binary(OpName name, PyObject* a, PyObject* b, bool in_place = false) {
   try {
     Value values[2];
-    if (!to_value(a, operand_spec, values[0]) || !to_value(b, operand_spec, values[1])) Py_RETURN_NOTIMPLEMENTED;
+    if (!to_operand(a, values[0]) || !to_operand(b, values[1])) Py_RETURN_NOTIMPLEMENTED;
     PyObject* out = call_from_python(find_op(name), name.text, values, in_place);
     if (in_place && out) {
       Py_DECREF(out);

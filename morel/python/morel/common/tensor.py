@@ -272,6 +272,7 @@ def _stub_sync(self, *_args, **_kwargs):
 _METHODS = {
     "__init__": _init,
     "__array__": _array,
+    "__array_priority__": 100.0,  # array + tensor is a tensor
     "__str__": _format,
     "__repr__": _repr,
     "__iter__": _iter,
