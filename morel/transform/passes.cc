@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <string_view>
 
 #include "morel/transform/fold.h"
@@ -88,6 +90,11 @@ std::vector<PassTime> optimise(Graph& graph, Evaluator evaluate) {
   static std::atomic<int64_t> next{0};
   const char* wanted = std::getenv("MOREL_DUMP");
   const bool dumps = wanted && std::string_view(wanted) == "passes";
+  static std::once_flag once;
+  if (wanted && *wanted && !dumps)
+    std::call_once(once, [&] {
+      std::fprintf(stderr, "morel: MOREL_DUMP=%s is not known and does nothing; known is: passes\n", wanted);
+    });
   const int64_t number = dumps ? next.fetch_add(1) : 0;
   if (dumps) dump(graph, number, "0_source", {});
   int stage = 1;
