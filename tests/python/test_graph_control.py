@@ -458,9 +458,9 @@ def test_running_statistics_change_once(net, order, way):
         cell = net()
         function = slope = lambda v, cell=cell: cell(v)
         if is_compiled and way == "compiled in gradient":
-            slope = ms.jit(function) if order == 1 else ms.jit(lambda v: (ms.grad(function)(v) * v).sum())
+            slope = ms.jit(function) if order == 1 else ms.jit(lambda v, f=function: (ms.grad(f)(v) * v).sum())
         elif order == 2:
-            slope = lambda v: (ms.grad(function)(v) * v).sum()  # noqa: E731
+            slope = lambda v, f=function: (ms.grad(f)(v) * v).sum()  # noqa: E731
         slope = ms.grad(slope)
         if is_compiled and way == "gradient compiled":
             slope = ms.jit(lambda v, f=slope: f(v))
