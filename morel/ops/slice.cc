@@ -385,6 +385,18 @@ void register_splits(Family& add) {
        .view = [](const ArgView&, const Layout& input) -> std::optional<Layout> { return input; },
        .grad = [](const GradCall& g) -> Syms { return {g.dout()}; },
        .flags = kHidden});
+  add({.name = "custom_gradient",
+       .args = "input: Tensor, sources: Tensor[]",
+       .doc =
+           "A view of the whole of input, which was computed from sources. Its gradient is a function of Python, which "
+           "only the graph can call that it was given to.",
+       .view = [](const ArgView&, const Layout& input) -> std::optional<Layout> { return input; },
+       .grad = [](const GradCall&) -> Syms {
+         raise(ErrorKind::NotImplemented,
+               "the gradient of a Cell with bprop or hooks within an 'if', a 'while' or a recursion on tensors of "
+               "a compiled function is not supported");
+       },
+       .flags = kHidden});
   add({.name = "expand_as",
        .args = "input: Tensor, other: Tensor",
        .doc = "View of input broadcast to the shape of other.",

@@ -222,9 +222,10 @@ Values conversion_to_same(const Match& m) {
 
 // ---- views ----
 
-// Those of `contiguous` and `view_after` are asked for as such.
+// Those of `contiguous`, `view_after` and `custom_gradient` are asked for as such.
 bool is_plain_view(const Node& node) {
-  return node.op && node.op->view && node.name != "contiguous" && node.name != "view_after" && node_of(node.args[0]);
+  return node.op && node.op->view && node.name != "contiguous" && node.name != "view_after" &&
+         node.name != "custom_gradient" && node_of(node.args[0]);
 }
 
 std::optional<Layout> layout_of(const Node& view, const Layout& input) {

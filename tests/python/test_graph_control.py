@@ -508,6 +508,76 @@ def test_recomputation_inside(function):
     same(ms.grad(ms.jit(function), 0, dense.trainable_params())(x), wanted, rtol=1e-5)
 
 
+class Backward(nn.Cell):
+    def construct(self, x):
+        return x * x
+
+    def bprop(self, x, _out, dout):
+        return (dout * x * 100,)
+
+
+def test_bprop_in_branches():
+    cell, x = Backward(), tensor(1.0, 2.0)
+
+    def inside(x):
+        if x.sum() > 0:
+            x = ms.grad(lambda v: cell(v).sum())(x)
+        return x
+
+    def outside(x):
+        if x.sum() > 0:
+            x = ops.sin(cell(x).reshape(1, 2).reshape(2))
+        return x.sum()
+
+    same(ms.jit(inside)(x), tensor(100.0, 200.0))
+    same(ms.jit(outside)(x), outside(x))
+    for slope in (ms.jit(ms.grad(outside)), ms.grad(ms.jit(outside))):
+        with pytest.raises(NotImplementedError, match="a Cell with bprop or hooks within an 'if'"):
+            slope(x)
+
+
+# --- and, or ---
+
+
+def either(x):
+    return x[0] or x[1]
+
+
+def both(x):
+    return x[0] and x[1] and x[0] + x[1]
+
+
+def either_condition(x):
+    if (x.sum() > 0) or x[0]:
+        return x
+    return -x * (0 if not (x[0] or x[1]) else 1)
+
+
+def lazy(x):
+    y = x[0] and 1 / x[0]
+    return y * x
+
+
+@pytest.mark.parametrize("function", [either, both, either_condition, lazy])
+@pytest.mark.parametrize("values", [(1, 2), (-1, -2), (0, 2), (-1, 0), (0, 0)])
+def test_operands_of_and_and_or(function, values):
+    check(function, tensor(*values), order=1)
+
+
+def _operands_of_two_dtypes(x):
+    return (x.sum() > 0) or x[0]
+
+
+def _number_or_tensor(x):
+    y = 0
+    if x.sum() > 0:
+        y = x
+    return y
+
+
+# --- errors ---
+
+
 def _never_ends(n):
     if n > 3:
         return _never_ends(n - 1)
@@ -542,6 +612,8 @@ ERRORS = [
     (_grows, NotImplementedError, "with arguments of the same types"),
     (_unsettled_text, NotImplementedError, "different structure"),
     (_changes_argument, NotImplementedError, "changes an argument in place"),
+    (_operands_of_two_dtypes, TypeError, r"'or' .* they have \(\) of Bool and \(\) of Float32"),
+    (_number_or_tensor, TypeError, r"the number 0 and a tensor of shape \(2,\); make the number a tensor"),
     (_no_condition, NotImplementedError, "only under an 'if' on a tensor"),
 ]
 

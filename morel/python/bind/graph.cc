@@ -283,6 +283,16 @@ nb::tuple graph_custom_backward(nb::list inputs, const std::vector<Tensor>& outp
   for (nb::handle input : inputs)
     sources.push_back(is_tensor(input.ptr()) ? scope.value_of(nb::cast<Tensor>(input)) : Value());
   for (const Tensor& output : outputs) results.push_back(scope.value_of(output));
+  scope.builder().set_stops_gradient(grad_depth() == 0);
+  if (OpenScope::scopes.size() > 1) {  // gradients that are taken outside of this graph know nothing of fn
+    Value::List known;
+    for (const Value& source : sources)
+      if (!source.is_none()) known.push_back(source);
+    for (Value& result : results) {
+      const Value args[] = {result, Value(known)};
+      result = scope.builder().emit(find_op("custom_gradient"), args)[0];
+    }
+  }
   const auto backward = [callback = hold(fn), &scope](std::span<const Value> cotangents) {
     nb::list given;
     for (const Value& cotangent : cotangents) given.append(nb::cast(scope.tensor_of(cotangent)));

@@ -1,4 +1,4 @@
-"""An item of a tuple or list whose place is a tensor: each item in a branch of its own."""
+"""What a tensor chooses: an item of a tuple or list, each in a branch of its own; an operand of `and` and `or`."""
 
 from morel import _core
 from morel.compiler.tensor_flow import merge
@@ -39,3 +39,20 @@ def item_at(call, container, key):
     if all(callable(part) and not isinstance(part, _core.Tensor) for part in container):
         return lambda *args, **kwargs: choose(key, container, lambda fn: call(fn, args, kwargs))
     return choose(key, container, lambda part: part)
+
+
+def operand(is_and, first, second):
+    """``first and second()``, or ``first or second()``, for a tensor ``first``: the operand itself, as in Python."""
+
+    def other():
+        value = second()
+        if isinstance(value, _core.Tensor) and (value.dtype, value.shape) != (first.dtype, first.shape):
+            kinds = " and ".join(f"{tuple(tensor.shape)} of {tensor.dtype}" for tensor in (first, value))
+            raise TypeError(
+                f"'{'and' if is_and else 'or'}' on tensors gives one of its operands, which must have the same shape and "
+                f"dtype in a compiled function, but they have {kinds}; compare or convert one of them"
+            )
+        return {}, _Chosen(value)
+
+    branches = (other, lambda: ({}, _Chosen(first)))
+    return merge(first, *(branches if is_and else branches[::-1]), {}, type(None), _Chosen)[1].value

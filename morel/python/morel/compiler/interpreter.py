@@ -20,7 +20,7 @@ import types
 from morel import _core
 from morel.compiler import recursion
 from morel.compiler.builtins import in_graph, items_of
-from morel.compiler.choice import item_at
+from morel.compiler.choice import item_at, operand
 from morel.compiler.containers import run_guarded
 from morel.compiler.jumps import RESULT, RETURNED, STOP, Give, jumps_in, leaves_early
 from morel.compiler.source import FunctionSource, Unsupported, annotated, refuse_syntax
@@ -387,7 +387,7 @@ class Interpreter:
         return rest
 
     def do_Assert(self, node, rest, frame):
-        condition = self.evaluate(node.test, frame)
+        condition = self.condition(node.test, frame)
         if symbolic(condition):
             raise Unsupported("'assert' on a tensor is not supported in a compiled function")
         if not condition:
@@ -463,7 +463,7 @@ class Interpreter:
     # --- control flow ---
 
     def do_If(self, node, rest, frame):
-        condition = self.evaluate(node.test, frame)
+        condition = self.condition(node.test, frame)
         return self.do__Choice(_Choice(condition, node.body, node.orelse), rest, frame)
 
     def do__Choice(self, choice, rest, frame):
@@ -506,7 +506,7 @@ class Interpreter:
         return _push(turn.node.body, (_Next(turn.node, turn.items, turn.at + 1), rest))
 
     def do_While(self, node, rest, frame):
-        condition = self.evaluate(node.test, frame)
+        condition = self.condition(node.test, frame)
         if symbolic(condition):
             return self.tensor_while(node, rest, frame)
         if not condition:
@@ -528,7 +528,7 @@ class Interpreter:
             inner = frame.copy()
             inner.names.update(names)
             if part == "condition":
-                condition = self.evaluate(node.test, inner)
+                condition = self.condition(node.test, inner)
                 return inner.names[STOP].logical_not().logical_and(condition) if jumps else condition
 
             def run():
@@ -647,20 +647,27 @@ class Interpreter:
         return _BINARY[type(node.op)](self.evaluate(node.left, frame), self.evaluate(node.right, frame))
 
     def get_UnaryOp(self, node, frame):
-        value = self.evaluate(node.operand, frame)
         if isinstance(node.op, ast.Not):
+            value = self.condition(node.operand, frame)
             return value.logical_not() if symbolic(value) else not value
-        return _UNARY[type(node.op)](value)
+        return _UNARY[type(node.op)](self.evaluate(node.operand, frame))
 
-    def get_BoolOp(self, node, frame):
+    def condition(self, node, frame):
+        """The value of an expression of which only the truth counts."""
+        return self.get_BoolOp(node, frame, True) if isinstance(node, ast.BoolOp) else self.evaluate(node, frame)
+
+    def get_BoolOp(self, node, frame, is_condition=False):
         is_and = isinstance(node.op, ast.And)
-        value = self.evaluate(node.values[0], frame)
+        evaluate = self.condition if is_condition else self.evaluate
+        value = evaluate(node.values[0], frame)
         for part in node.values[1:]:
-            if symbolic(value):
-                other = self.evaluate(part, frame)
+            if symbolic(value) and is_condition:
+                other = evaluate(part, frame)
                 value = value.logical_and(other) if is_and else value.logical_or(other)
+            elif symbolic(value):
+                value = operand(is_and, value, functools.partial(evaluate, part, frame))
             elif bool(value) is is_and:
-                value = self.evaluate(part, frame)
+                value = evaluate(part, frame)
             else:
                 return value
         return value
@@ -682,7 +689,7 @@ class Interpreter:
         return result
 
     def get_IfExp(self, node, frame):
-        condition = self.evaluate(node.test, frame)
+        condition = self.condition(node.test, frame)
         if not symbolic(condition):
             return self.evaluate(node.body if condition else node.orelse, frame)
 

@@ -88,6 +88,12 @@ def _common_dtype(a, b):
         raise TypeError(
             f"the branches of an 'if' on a tensor give different shapes: {tuple(a.shape)} and {tuple(b.shape)}"
         )
+    if len(tensors) == 1 and tensors[0].shape:
+        number, shape = (b if tensors[0] is a else a), tuple(tensors[0].shape)
+        raise TypeError(
+            f"the branches of an 'if' on a tensor give different shapes: the number {number} and a tensor of shape "
+            f"{shape}; make the number a tensor of that shape, as ops.full({shape}, {number})"
+        )
     return _core.common_dtype([a, b])
 
 
