@@ -42,17 +42,19 @@ def item_at(call, container, key):
 
 
 def operand(is_and, first, second):
-    """``first and second()``, or ``first or second()``, for a tensor ``first``: the operand itself, as in Python."""
+    """``first and ...`` or ``first or ...`` for a tensor ``first``: the operand itself, as in Python. ``second`` is the
+    branch that gives the other one."""
 
     def other():
-        value = second()
+        names, result = second()
+        value = result.value
         if isinstance(value, _core.Tensor) and (value.dtype, value.shape) != (first.dtype, first.shape):
             kinds = " and ".join(f"{tuple(tensor.shape)} of {tensor.dtype}" for tensor in (first, value))
             raise TypeError(
                 f"'{'and' if is_and else 'or'}' on tensors gives one of its operands, which must have the same shape and "
                 f"dtype in a compiled function, but they have {kinds}; compare or convert one of them"
             )
-        return {}, _Chosen(value)
+        return names, result
 
     branches = (other, lambda: ({}, _Chosen(first)))
     return merge(first, *(branches if is_and else branches[::-1]), {}, type(None), _Chosen)[1].value

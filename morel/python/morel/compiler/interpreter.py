@@ -665,7 +665,7 @@ class Interpreter:
                 other = evaluate(part, frame)
                 value = value.logical_and(other) if is_and else value.logical_or(other)
             elif symbolic(value):
-                value = operand(is_and, value, functools.partial(evaluate, part, frame))
+                value = operand(is_and, value, self.branch(part, frame, "'and'" if is_and else "'or'"))
             elif bool(value) is is_and:
                 value = evaluate(part, frame)
             else:
@@ -693,13 +693,16 @@ class Interpreter:
         if not symbolic(condition):
             return self.evaluate(node.body if condition else node.orelse, frame)
 
-        def runner(part):
-            def run():
-                return frame.names, _Return(self.evaluate(part, frame))
+        branches = (self.branch(part, frame, "'if'") for part in (node.body, node.orelse))
+        return merge(condition, *branches, frame.names, Undefined, _Return)[1].value
 
-            return lambda: self.under_condition(frame, "'if'", run)
+    def branch(self, part, frame, where):
+        """A function that evaluates an expression which a condition on a tensor decides on."""
 
-        return merge(condition, runner(node.body), runner(node.orelse), frame.names, Undefined, _Return)[1].value
+        def run():
+            return frame.names, _Return(self.evaluate(part, frame))
+
+        return lambda: self.under_condition(frame, where, run)
 
     def get_Call(self, node, frame):
         fn = self.evaluate(node.func, frame)
