@@ -7,6 +7,7 @@
 
 #include "morel/ops/call.h"
 #include "morel/transform/fused.h"
+#include "morel/transform/replay.h"
 #include "morel/transform/simplify.h"
 
 namespace morel {
@@ -69,7 +70,7 @@ class Fuser {
   }
 
   void visit(const Ref<Node>& node) {
-    if (has_effect(*node->op)) {  // what members read may change here
+    if (writes(*node)) {  // what members read may change here
       for (const auto& group : groups_) group->open = false;
       return;
     }

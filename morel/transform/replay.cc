@@ -75,6 +75,12 @@ Ref<Graph> with_rng_state(const Graph& graph, size_t place, bool replays) {
   return out;
 }
 
+bool writes(const Node& node) {
+  return has_effect(*node.op) || std::ranges::any_of(node.args, [](const Value& arg) {
+           return arg.tag() == Value::Tag::Graph && writes(*static_cast<const Graph*>(arg.graph()));
+         });
+}
+
 bool writes(const Graph& graph) {
   std::unordered_set<const Graph*> seen;
   return writes(graph, seen);

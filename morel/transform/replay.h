@@ -21,6 +21,8 @@ Ref<Graph> with_rng_state(const Graph& graph, size_t place, bool replays);
 
 // Whether a graph changes memory that it did not make, as running statistics and the Parameters of an optimizer.
 bool writes(const Graph& graph);
+// Whether a node changes what others may read, itself or in a branch, body or function.
+bool writes(const Node& node);
 // The same graph without such changes: what reads the changed memory reads it as it is then.
 Ref<Graph> without_writes(const Graph& graph);
 

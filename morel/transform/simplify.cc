@@ -18,7 +18,7 @@ bool draws_inside(const Node& node) {
   });
 }
 
-bool is_repeatable(const Node& node) { return !has_effect(*node.op) && !node.op->has(kRandom) && !draws_inside(node); }
+bool is_repeatable(const Node& node) { return !writes(node) && !node.op->has(kRandom) && !draws_inside(node); }
 
 // The call as text; equal for calls that compute the same. Tensors and nodes by address.
 void append_key(const Value& value, std::string& key) {
@@ -80,7 +80,7 @@ bool remove_dead_nodes(Graph& graph) {
   for (const Value& result : graph.results) for_each_input(result, mark);
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = *graph.nodes[i];
-    if (has_effect(*node.op) || draws_inside(node)) live.insert(&node);
+    if (writes(node) || draws_inside(node)) live.insert(&node);
     if (live.contains(&node)) for_each_input(node, mark);
   }
   const auto dead = [&](const Ref<Node>& node) { return !live.contains(node.get()); };
@@ -105,7 +105,7 @@ bool share_equal_nodes(Graph& graph) {
     if (node->op->has(kInPlace)) overwritten.insert(node_of(node->args[0]));
   return rewrite(graph, [&](Node& node) {
     Values stands;
-    if (has_effect(*node.op)) seen.clear();  // what was read before may be another value now
+    if (writes(node)) seen.clear();  // what was read before may be another value now
     if (!is_repeatable(node) || overwritten.contains(&node)) return stands;
     const auto [found, fresh] = seen.try_emplace(key_of(node), Ref<Node>(&node));
     if (fresh) return stands;

@@ -260,3 +260,25 @@ def test_a_parameter_that_is_frozen_after_compiling():
     np.testing.assert_array_equal(bias.asnumpy(), np.full(2, 4))
     net.weight.requires_grad = True
     np.testing.assert_array_equal(slopes(x)[0].asnumpy(), np.full((2, 3), 4))
+
+
+def test_a_branch_that_only_changes_statistics():
+    x = sample(8, 3)
+
+    def statistics(mode):
+        norm = nn.BatchNorm1d(3)
+        norm.set_train()
+
+        def function(x):
+            if x.sum() > -1e9:
+                norm(x)
+            if x.sum() > 1e9:
+                norm(x * 100)
+            return x * 2
+
+        ms.jit(function)(x) if mode == "graph" else function(x)
+        return norm.moving_mean.asnumpy(), norm.moving_variance.asnumpy()
+
+    for actual, wanted in zip(statistics("graph"), statistics("pynative")):
+        np.testing.assert_array_equal(actual, wanted)
+        assert np.abs(actual).max() > 0

@@ -132,7 +132,7 @@ def merge(condition, then, orelse, before, undefined, returned):
     for side, own in zip((a, b), leaves):
         picks = [side.pick(leaf) for leaf, same in zip(own, fixed) if not same]
         _core.graph_choose(side.graph, picks, dtypes)
-    results = iter(_core.graph_if(condition, a.graph, b.graph) if dtypes else ())
+    results = iter(_core.graph_if(condition, a.graph, b.graph))  # also without results: a branch may change Parameters
     value = unflatten(trees[0], [x if same else next(results) for (x, _), same in zip(pairs, fixed)])
     if a.result is not None:
         return {}, returned(value)
