@@ -16,8 +16,6 @@ Ref<Graph> named_graph(std::string name) {
 GradLink link_of(const Value& value) { return {Ref<RefCounted>(value.node()), static_cast<int32_t>(value.output())}; }
 Value value_of_link(const GradLink& link) { return Value(link.node, static_cast<uint32_t>(link.output)); }
 
-bool same(const GradLink& a, const GradLink& b) { return a.node.get() == b.node.get() && a.output == b.output; }
-
 }  // namespace
 
 // Nothing is recorded on the tape while a scope is open; a depth of 0 means that no gradient is wanted (no_grad).
@@ -50,7 +48,7 @@ Value GraphScope::value_of(const Tensor& tensor) {
     // A view whose base was changed since.
     if (TensorImpl* base = tensor->base.get()) {
       const Value now = value_of(Tensor{tensor->base});
-      if (!same(link_of(now), tensor->grad)) {
+      if (!is_same(link_of(now), tensor->grad)) {
         const Value args[] = {now, Ints(tensor.shape()), Ints(tensor.strides()),
                               tensor->layout.offset - base->layout.offset};
         tensor->symbol = link_of(builder_.emit(find_op("as_strided"), args)[0]);

@@ -9,6 +9,11 @@
 
 namespace morel {
 
+// Whether two symbolic tensors stand for the same output of a node.
+inline bool is_same(const GradLink& a, const GradLink& b) {
+  return a.node.get() == b.node.get() && a.output == b.output;
+}
+
 class GraphScope {
  public:
   explicit GraphScope(std::string name);

@@ -35,6 +35,12 @@ size_t best_gap(std::span<const Taken> taken, size_t bytes) {
   return best == SIZE_MAX ? end : best;
 }
 
+void insert_by_offset(std::vector<uint32_t>& list, uint32_t idx, const std::vector<size_t>& offsets) {
+  const auto at = std::upper_bound(list.begin(), list.end(), offsets[idx],
+                                   [&](size_t offset, uint32_t other) { return offset < offsets[other]; });
+  list.insert(at, idx);
+}
+
 // Places buffers one after the other in `order`, each into the best gap among those that live with it.
 std::vector<size_t> place_in_order(std::span<const Buffer> buffers, std::span<const uint32_t> order) {
   std::vector<size_t> offsets(buffers.size());
@@ -48,9 +54,7 @@ std::vector<size_t> place_in_order(std::span<const Buffer> buffers, std::span<co
       if (buffers[other].first <= buffer.last && buffer.first <= buffers[other].last)
         taken.push_back({offsets[other], offsets[other] + buffers[other].bytes});
     offsets[idx] = best_gap(taken, buffer.bytes);
-    const auto at = std::upper_bound(placed.begin(), placed.end(), offsets[idx],
-                                     [&](size_t offset, uint32_t other) { return offset < offsets[other]; });
-    placed.insert(at, idx);
+    insert_by_offset(placed, idx, offsets);
   }
   return offsets;
 }
@@ -67,9 +71,7 @@ std::vector<size_t> place_in_time(std::span<const Buffer> buffers, std::span<con
     taken.clear();
     for (const uint32_t other : live) taken.push_back({offsets[other], offsets[other] + buffers[other].bytes});
     offsets[idx] = best_gap(taken, buffer.bytes);
-    const auto at = std::upper_bound(live.begin(), live.end(), offsets[idx],
-                                     [&](size_t offset, uint32_t other) { return offset < offsets[other]; });
-    live.insert(at, idx);
+    insert_by_offset(live, idx, offsets);
   }
   return offsets;
 }

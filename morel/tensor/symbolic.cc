@@ -212,7 +212,7 @@ Dim floor_quotient(Dim a, Dim b) {
     }
   }
   Dim rest = left + dim_of(std::move(rest_terms));
-  if (!b.is_symbolic() && rest.is_symbolic() && !rest.expr().terms().empty()) {
+  if (!b.is_symbolic() && rest.is_symbolic()) {
     // The number in the rest is between 0 and b.
     const SizeTerm& last = rest.expr().terms().back();
     const int64_t by = b.code(), whole = last.atoms.empty() ? floor_divided(last.factor, by) : 0;

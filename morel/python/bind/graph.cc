@@ -56,16 +56,12 @@ PyGraph end_graph(const std::vector<Tensor>& results) {
   return out;
 }
 
-bool same_symbol(const Tensor& a, const Tensor& b) {
-  return a->symbol.node.get() == b->symbol.node.get() && a->symbol.output == b->symbol.output;
-}
-
 // Gives all graphs the same parameters after the first `own` ones; returns what they stand for.
 std::vector<Tensor> unify_imports(std::initializer_list<PyGraph*> graphs, size_t own) {
   std::vector<Tensor> all;
   const auto place_of = [&](const Tensor& tensor) {
     for (size_t i = 0; i < all.size(); ++i)
-      if (same_symbol(all[i], tensor)) return i;
+      if (is_same(all[i]->symbol, tensor->symbol)) return i;
     all.push_back(tensor);
     return all.size() - 1;
   };
@@ -93,7 +89,7 @@ Value imported(PyGraph& branch, const Tensor& tensor) {
   const Tensor source = outer.tensor_of(outer.value_of(tensor));
   const size_t own = branch.graph->parameters.size() - branch.imports.size();
   for (size_t i = 0; i < branch.imports.size(); ++i)
-    if (same_symbol(branch.imports[i], source)) return branch.graph->parameters[own + i]->output();
+    if (is_same(branch.imports[i]->symbol, source->symbol)) return branch.graph->parameters[own + i]->output();
   branch.imports.push_back(source);
   return branch.graph->add_parameter({tensor.dtype(), tensor.shape()});
 }

@@ -2,6 +2,7 @@
 
 from morel import _core
 from morel._core import Tensor
+from morel.common.structure import changed
 
 __all__ = ["Parameter", "ParameterTuple"]
 
@@ -229,8 +230,6 @@ class Parameter(Tensor):
         if not isinstance(value, bool):
             raise TypeError(f"For 'Parameter', 'requires_grad' must be bool, but got {type(value).__name__}.")
         self.param_info.requires_grad = value
-        from morel.nn._structure import changed
-
         changed(self)
 
     layerwise_parallel = _info_property("layerwise_parallel", bool, "Left out of broadcast and gradient averaging.")

@@ -18,6 +18,7 @@ import threading
 import types
 
 from morel import _core
+from morel.common.structure import STRUCTURE, watch
 from morel.compiler import recursion
 from morel.compiler.builtins import in_graph, items_of
 from morel.compiler.choice import item_at, operand
@@ -25,7 +26,6 @@ from morel.compiler.containers import run_guarded
 from morel.compiler.jumps import RESULT, RETURNED, STOP, Give, jumps_in, leaves_early
 from morel.compiler.source import FunctionSource, Unsupported, annotated, refuse_syntax
 from morel.compiler.tensor_flow import blank_result, merge, run_while, symbolic
-from morel.nn._structure import STRUCTURE, watch
 
 _BINARY = {
     ast.Add: operator.add,

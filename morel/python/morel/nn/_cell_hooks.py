@@ -3,7 +3,7 @@
 import weakref
 
 from morel.common.hook_handle import HookHandle
-from morel.nn._structure import changed
+from morel.common.structure import changed
 
 
 class Hooks(dict):

@@ -5,9 +5,9 @@ from weakref import ref
 
 from morel._core import Tensor
 from morel.common.parameter import Parameter, ParameterTuple, _Buffer, _is_parameter_generated
+from morel.common.structure import changed
 from morel.nn._cell_hooks import CellHooks
 from morel.nn._cell_state import CellState
-from morel.nn._structure import changed
 
 __all__ = ["Cell", "GraphCell"]
 

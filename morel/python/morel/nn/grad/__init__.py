@@ -7,32 +7,30 @@ from morel.ops.autograd import differentiate
 __all__ = ["Jvp", "Vjp"]
 
 
-class Jvp(Cell):
+class _OfFunction(Cell):
+    def __init__(self, fn):
+        super().__init__(auto_prefix=False)
+        self.fn = fn
+
+
+class Jvp(_OfFunction):
     """The output of a cell or function and the product of its Jacobian with v: ``Jvp(fn)(*inputs, v)``.
 
     Args:
         fn (Cell, function): takes and returns tensors.
     """
 
-    def __init__(self, fn):
-        super().__init__(auto_prefix=False)
-        self.fn = fn
-
     def construct(self, *args):
         *inputs, v = args
         return ops.jvp(self.fn, tuple(inputs) if len(inputs) > 1 else inputs[0], v)
 
 
-class Vjp(Cell):
+class Vjp(_OfFunction):
     """The output of a cell or function and the product of v with its Jacobian: ``Vjp(fn)(*inputs, v)``.
 
     Args:
         fn (Cell, function): takes and returns tensors.
     """
-
-    def __init__(self, fn):
-        super().__init__(auto_prefix=False)
-        self.fn = fn
 
     def construct(self, *args):
         *inputs, v = args

@@ -1,5 +1,7 @@
 """Primitive classes of tuples and lists."""
 
+import operator
+
 from morel import Tensor, ops
 from morel.ops.primitive import class_with
 
@@ -50,19 +52,18 @@ _COMPUTE = {
     "TensorToScalar": lambda x: x.item(),
     "TensorToTuple": lambda x: tuple(x.asnumpy().tolist()),
     "TupleToTensor": _to_tensor,
-    "list_equal": lambda x, y: x == y,
-    "list_greater_equal": lambda x, y: x >= y,
-    "list_greater_than": lambda x, y: x > y,
-    "list_le": lambda x, y: x <= y,
-    "list_lt": lambda x, y: x < y,
     "make_range": lambda *bounds: tuple(range(*bounds)),
     "sequence_len": len,
-    "tuple_equal": lambda x, y: x == y,
-    "tuple_greater_equal": lambda x, y: x >= y,
-    "tuple_greater_than": lambda x, y: x > y,
-    "tuple_le": lambda x, y: x <= y,
-    "tuple_lt": lambda x, y: x < y,
 }
+for _kind in ("list", "tuple"):
+    for _relation, _compare in (
+        ("equal", operator.eq),
+        ("greater_equal", operator.ge),
+        ("greater_than", operator.gt),
+        ("le", operator.le),
+        ("lt", operator.lt),
+    ):
+        _COMPUTE[f"{_kind}_{_relation}"] = _compare
 for _name, _compute in _COMPUTE.items():
     globals()[_name] = class_with(
         _name, (), lambda _given, inputs, compute=_compute: compute(*inputs), f"{_name} of tuples and lists."
