@@ -1,6 +1,7 @@
 #include "morel/runtime/eager.h"
 
 #include <atomic>
+#include <utility>
 #include <vector>
 
 #include "morel/kernels/table.h"
@@ -55,6 +56,8 @@ Values execute_views(const OpDef& op, std::span<const Value> args) {
   for (Layout& layout : op.views(ArgView(op, args), input->layout)) outs.push_back(view_of(input, std::move(layout)));
   return outs;
 }
+
+ExecutionLayer* layer = nullptr;
 
 KernelFn kernel_of(const OpDef& op) {
   // Never destroyed: threads may use it while the process ends.
@@ -126,7 +129,10 @@ EagerBuilder& EagerBuilder::instance() {
 
 Values EagerBuilder::emit(const OpDef& op, std::span<const Value> args) { return call_op(op, args); }
 
+ExecutionLayer* set_execution_layer(ExecutionLayer* next) { return std::exchange(layer, next); }
+
 Values execute(const OpDef& op, std::span<const Value> args) {
+  if (layer && layer->takes(op, args)) return layer->execute(op, args);
   if (op.loop) return {execute_elementwise(op, args)};
   if (op.view) return {execute_view(op, args)};
   if (op.views) return execute_views(op, args);
@@ -206,7 +212,11 @@ Tensor call_in_place(const OpDef& op, std::span<const Value> given) {
   MOREL_CHECK(promote(from, to) == to || (is_float(from) && is_float(to)), Type, "For '", display_name(op),
               "' in place, the result has dtype ", info(from).name, ", which does not fit into a tensor of ",
               info(to).name);
-  copy_into(target, result.tensor());
+  if (target->shards) {
+    layer->copy_into(target, result.tensor());
+  } else {
+    copy_into(target, result.tensor());
+  }
   if (track && !op.has(kNoGrad)) {
     record_in_place(op, {recorded.data(), recorded.size()}, target);
   } else {

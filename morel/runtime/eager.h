@@ -25,6 +25,17 @@ Values call(std::string_view name, std::initializer_list<Value> args);
 // Runs without recording; arguments complete and checked.
 Values execute(const OpDef& op, std::span<const Value> args);
 
+// Takes calls away from execute(), below the tape: those on distributed tensors (TensorImpl::shards), once there are some.
+class ExecutionLayer {
+ public:
+  virtual ~ExecutionLayer() = default;
+  virtual bool takes(const OpDef& op, std::span<const Value> args) = 0;
+  virtual Values execute(const OpDef& op, std::span<const Value> args) = 0;
+  // copy_into() of distributed tensors.
+  virtual void copy_into(const Tensor& target, const Tensor& source) = 0;
+};
+ExecutionLayer* set_execution_layer(ExecutionLayer* next);  // returns the one before; null: none
+
 // -- calls whose results lie where the caller wants them; arguments complete, not recorded --
 // The layouts of results of these types, contiguous but where the operator prefers another order. Reads no data of
 // `args`. Not for views.

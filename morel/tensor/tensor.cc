@@ -75,7 +75,9 @@ Tensor Tensor::symbolic(Layout layout, DType dtype, GradLink symbol) {
   return out;
 }
 
-void TensorImpl::raise_symbolic() {
+void TensorImpl::raise_no_data() const {
+  MOREL_CHECK(!shards, Runtime,
+              "the value of a distributed tensor is asked for: take full_tensor() (all processes together) or to_local()");
   raise(ErrorKind::Runtime,
         "the value of a tensor is asked for while a graph is compiled, where only its shape and dtype are known; do it "
         "outside of the compiled function");
@@ -120,7 +122,9 @@ Tensor Tensor::full(const Shape& shape, DType dtype, double value) {
 }
 
 Tensor Tensor::with_layout(Layout layout) const {
-  return from_storage(impl_->storage, std::move(layout), impl_->dtype);
+  Tensor out = from_storage(impl_->storage, std::move(layout), impl_->dtype);
+  out->shards = impl_->shards;
+  return out;
 }
 
 }  // namespace morel

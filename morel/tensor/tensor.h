@@ -85,16 +85,18 @@ class TensorImpl final : public RefCounted {
   uint32_t grad_version = 0;
   // Rarely used facts of upper layers (gradient hooks).
   Ref<RefCounted> extra;
+  // A distributed tensor: its parts (dist/shards.h); the storage is empty then.
+  Ref<RefCounted> shards;
 
   bool is_symbolic() const { return !storage; }
   void* data() const {
-    if (!storage) [[unlikely]]
-      raise_symbolic();
+    if (!storage || shards) [[unlikely]]
+      raise_no_data();
     return storage->data() + layout.offset * size_of(dtype);
   }
 
  private:
-  [[noreturn]] static void raise_symbolic();
+  [[noreturn]] void raise_no_data() const;
 };
 
 class Tensor {
@@ -108,7 +110,7 @@ class Tensor {
   static Tensor from_storage(Ref<Storage> storage, Layout layout, DType dtype);
   // A tensor of a graph that is being built: shape and dtype, no data.
   static Tensor symbolic(Layout layout, DType dtype, GradLink symbol);
-  // Same storage, another layout; no grad link.
+  // Same storage (and parts, where distributed), another layout; no grad link.
   Tensor with_layout(Layout layout) const;
 
   explicit operator bool() const { return static_cast<bool>(impl_); }
