@@ -13,10 +13,12 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SKIPPED = {"__pycache__", "bind", "c", "llvm"}  # no README of their own below these
 
 
-def folder_of(path: Path) -> str:
-    """The folder of a file of morel/: its first part; "" for morel/morel.h, which includes all for C++ users."""
-    parts = path.relative_to(ROOT / "morel").parts
-    return parts[0] if len(parts) > 1 else ""
+def folder_of(path: Path, rows: dict) -> str:
+    """The row of a file of morel/: its first folder, or two where these have a row of their own; "" for morel/morel.h,
+    which includes all for C++ users."""
+    parts = path.relative_to(ROOT / "morel").parts[:-1]
+    two = "/".join(parts[:2])
+    return two if two in rows else "/".join(parts[:1])
 
 
 def sources(top: str = "morel") -> list[Path]:
@@ -42,13 +44,13 @@ def check_table(table: dict) -> list[str]:
 
 
 def check_include(table: dict, path: Path, quote: str, include: str) -> str | None:
-    folder = folder_of(path)
+    folder = folder_of(path, table["may_include"])
     if include.startswith("morel/"):
-        parts = include.split("/")
-        if len(parts) > 2 and folder:
+        target = folder_of(ROOT / include, table["may_include"])
+        if target and folder:
             allowed = table["may_include"].get(folder, [])
-            if parts[1] != folder and parts[1] not in allowed and "*" not in allowed:
-                return f"{folder}/ may not include {parts[1]}/ ({include})"
+            if target != folder and target not in allowed and "*" not in allowed:
+                return f"{folder}/ may not include {target}/ ({include})"
         if quote == "<":
             return f'write #include "{include}"'
         return None if (ROOT / include).exists() else f"no such file: {include}"
