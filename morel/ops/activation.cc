@@ -40,7 +40,7 @@ void register_piecewise(Family& add) {
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("relu_grad", g.dout(), g.out())}; },
        .saves = output_only,
        .dtypes = reals | bools,
-       .onnx = {"Relu", 6, ""}});
+       .onnx = {{"Relu", 6}}});
   add({.name = "relu_grad",
        .args = "dout: Tensor, out: Tensor",
        .doc = "dout where out > 0, else 0.",
@@ -56,7 +56,7 @@ void register_piecewise(Family& add) {
        .grad = [](const GradCall& g) -> Syms { return {backward(g, "hardtanh_grad", g.dout())}; },
        .saves = input_only,
        .dtypes = floats,
-       .onnx = {"Clip", 11, ""}});
+       .onnx = {{"Clip", 6, "input, min_val <- min@11, max_val <- max@11"}}});
   add({.name = "hardtanh_grad",
        .args = "dout: Tensor, input: Tensor, min_val: float, max_val: float",
        .doc = "dout where min_val < input < max_val, else 0.",
@@ -76,7 +76,7 @@ void register_piecewise(Family& add) {
        .grad = [](const GradCall& g) -> Syms { return {backward(g, "leaky_relu_grad", g.dout())}; },
        .saves = input_only,
        .dtypes = floats,
-       .onnx = {"LeakyRelu", 16, "alpha=alpha"}});
+       .onnx = {{"LeakyRelu", 6, "input; alpha <- alpha = 0.01"}}});
   add({.name = "leaky_relu_grad",
        .args = "dout: Tensor, input: Tensor, alpha: float",
        .doc = "dout where input > 0, else alpha * dout.",
@@ -92,7 +92,7 @@ void register_piecewise(Family& add) {
        .grad = [](const GradCall& g) -> Syms { return {backward(g, "hardsigmoid_grad", g.dout())}; },
        .saves = input_only,
        .dtypes = floats,
-       .onnx = {"HardSigmoid", 6, "alpha=1/6, beta=1/2"}});
+       .onnx = {{"HardSigmoid", 6, "input; 0.16666666666666666 <- alpha = 0.2, 0.5 <- beta = 0.5"}}});
   add({.name = "hardsigmoid_grad",
        .args = "dout: Tensor, input: Tensor",
        .doc = "dout / 6 where -3 < input < 3, else 0.",
@@ -110,7 +110,7 @@ void register_piecewise(Family& add) {
        .grad = [](const GradCall& g) -> Syms { return {backward(g, "hardswish_grad", g.dout())}; },
        .saves = input_only,
        .dtypes = floats,
-       .onnx = {"HardSwish", 14, ""}});
+       .onnx = {{"HardSwish", 14}}});
   add({.name = "hardswish_grad",
        .args = "dout: Tensor, input: Tensor",
        .doc = "dout * (input / 3 + 1/2) where -3 < input < 3, dout above, 0 below.",
@@ -149,7 +149,7 @@ void register_piecewise(Family& add) {
        .grad = [](const GradCall& g) -> Syms { return {backward(g, "shrink_grad", g.dout())}; },
        .saves = input_only,
        .dtypes = floats,
-       .onnx = {"Shrink", 9, "lambd=lambd"}});
+       .onnx = {{"Shrink", 9, "input; lambd <- lambd = 0.5, 0.0 <- bias = 0.0"}}});
   add({.name = "softshrink",
        .args = "input: Tensor, lambd: float = 0.5",
        .doc = "input moved towards 0 by lambd, and 0 where |input| <= lambd.",
@@ -160,7 +160,7 @@ void register_piecewise(Family& add) {
        .grad = [](const GradCall& g) -> Syms { return {backward(g, "shrink_grad", g.dout())}; },
        .saves = input_only,
        .dtypes = floats,
-       .onnx = {"Shrink", 9, "lambd=lambd, bias=lambd"}});
+       .onnx = {{"Shrink", 9, "input; lambd <- lambd = 0.5, lambd <- bias = 0.0"}}});
   add({.name = "shrink_grad",
        .args = "dout: Tensor, input: Tensor, lambd: float",
        .doc = "dout where |input| > lambd, else 0.",
@@ -182,7 +182,8 @@ void register_piecewise(Family& add) {
        },
        .saves = both,
        .flags = kHidden,
-       .dtypes = floats});
+       .dtypes = floats,
+       .onnx = {{"PRelu", 7}}});
   add({.name = "prelu",
        .args = "input: Tensor, weight: Tensor",
        .doc = "input where input > 0, else weight * input; weight has one element or one for each channel (axis 1).",
@@ -195,8 +196,7 @@ void register_piecewise(Family& add) {
          Ints wide(shape.size(), 1);
          if (shape.size() > 1) wide[1] = count;
          return {c.builder()("prelu_loop", c[0], c.builder()("reshape", c[1], wide))};
-       },
-       .onnx = {"PRelu", 16, ""}});
+       }});
 }
 
 // where(x > 0, scale * x, outer * expm1(inner * x)): elu, selu and celu.
@@ -234,7 +234,7 @@ void register_exponential(Family& add) {
        .args = "input_x: Tensor, alpha: float = 1.0",
        .doc = "input_x where input_x > 0, else alpha * (exp(input_x) - 1).",
        .compose = [](const Call& c) -> Syms { return {c.builder()("exponential_unit", c[0], 1.0, c["alpha"], 1.0)}; },
-       .onnx = {"Elu", 6, "alpha=alpha"}});
+       .onnx = {{"Elu", 6, "input_x; alpha <- alpha = 1.0"}}});
   add({.name = "selu",
        .args = "input_x: Tensor",
        .doc = "scale * elu(input_x) with the constants that keep mean 0 and variance 1 (Klambauer et al. 2017, "
@@ -243,7 +243,9 @@ void register_exponential(Family& add) {
          constexpr double alpha = 1.6732632423543772, scale = 1.0507009873554805;
          return {c.builder()("exponential_unit", c[0], scale, scale * alpha, 1.0)};
        },
-       .onnx = {"Selu", 6, ""}});
+       .onnx = {{"Selu", 6,
+                 "input_x; 1.67326319217681884765625 <- alpha = 1.67326319217681884765625, 1.05070102214813232421875 "
+                 "<- gamma = 1.05070102214813232421875"}}});
   add({.name = "celu",
        .args = "x: Tensor, alpha: float = 1.0",
        .doc = "max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)).",
@@ -252,7 +254,7 @@ void register_exponential(Family& add) {
          MOREL_CHECK(alpha != 0.0, Value, "For 'CeLU', 'alpha' must not be 0");
          return {c.builder()("exponential_unit", c[0], 1.0, alpha, 1.0 / alpha)};
        },
-       .onnx = {"Celu", 12, "alpha=alpha"}});
+       .onnx = {{"Celu", 12, "x; alpha <- alpha = 1.0"}}});
 }
 
 // tanh of the argument sqrt(2/pi) (x + 0.044715 x^3) of the approximate gelu (Hendrycks and Gimpel 2016).
@@ -268,7 +270,7 @@ void register_gelu(Family& add) {
        .saves = input_only,
        .flags = kHidden,
        .dtypes = floats,
-       .onnx = {"Gelu", 20, "approximate=none"}});
+       .onnx = {{"Gelu", 20, "input; 'none' <- approximate = 'none'"}}});
   add({.name = "gelu_erf_grad",
        .args = "dout: Tensor, input: Tensor",
        .doc = "dout * (Phi(input) + input * phi(input)).",
@@ -294,7 +296,7 @@ void register_gelu(Family& add) {
        .saves = input_only,
        .flags = kHidden,
        .dtypes = floats,
-       .onnx = {"Gelu", 20, "approximate=tanh"}});
+       .onnx = {{"Gelu", 20, "input; 'tanh' <- approximate = 'none'"}}});
   add({.name = "gelu_tanh_grad",
        .args = "dout: Tensor, input: Tensor",
        .doc = "dout times the derivative of gelu_tanh.",
@@ -371,7 +373,7 @@ void register_smooth(Family& add) {
        .grad = [](const GradCall& g) -> Syms { return {backward(g, "mish_grad", g.dout())}; },
        .saves = input_only,
        .dtypes = floats,
-       .onnx = {"Mish", 18, ""}});
+       .onnx = {{"Mish", 18}}});
   add({.name = "mish_grad",
        .args = "dout: Tensor, input: Tensor",
        .doc = "dout times the derivative of mish.",
@@ -401,7 +403,7 @@ void register_smooth(Family& add) {
        .grad = [](const GradCall& g) -> Syms { return {backward(g, "softplus_grad", g.dout())}; },
        .saves = input_only,
        .dtypes = floats,
-       .onnx = {"Softplus", 1, ""}});
+       .onnx = {{"Softplus", 1, "input; beta == 1, threshold == 20"}}});
   add({.name = "softplus_grad",
        .args = "dout: Tensor, input: Tensor, beta: float, threshold: float",
        .doc = "dout * sigmoid(beta * input); dout where beta * input > threshold.",
@@ -427,7 +429,7 @@ void register_smooth(Family& add) {
        .grad = [](const GradCall& g) -> Syms { return {backward(g, "softsign_grad", g.dout())}; },
        .saves = input_only,
        .dtypes = floats,
-       .onnx = {"Softsign", 1, ""}});
+       .onnx = {{"Softsign", 1}}});
   add({.name = "softsign_grad",
        .args = "dout: Tensor, input: Tensor",
        .doc = "dout / (1 + |input|)^2.",
@@ -514,7 +516,7 @@ void register_softmax(Family& add) {
        .saves = output_only,
        .flags = kHidden,
        .dtypes = floats,
-       .onnx = {"Softmax", 13, "axis=axis"}});
+       .onnx = {{"Softmax", 13, "input; axis <- axis = -1"}}});
   add({.name = "softmax_grad",
        .args = "dout: Tensor, out: Tensor, axis: int",
        .doc = "out * (dout - sum(dout * out)).",
@@ -548,7 +550,7 @@ void register_softmax(Family& add) {
        },
        .saves = output_only,
        .dtypes = floats,
-       .onnx = {"LogSoftmax", 13, "axis=axis"}});
+       .onnx = {{"LogSoftmax", 13, "logits; axis <- axis = -1"}}});
   add({.name = "log_softmax_grad",
        .args = "dout: Tensor, out: Tensor, axis: int",
        .doc = "dout - exp(out) * sum(dout).",
@@ -573,8 +575,7 @@ void register_softmax(Family& add) {
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
          return {b("softmax_rows", c.has("dtype") ? b("cast", c[0], c["dtype"]) : c[0], c["axis"])};
-       },
-       .onnx = {"Softmax", 13, "axis=axis"}});
+       }});
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ void register_joins(Family& add) {
          for (const Value& part : parts) sections.push_back(shape_of(part)[axis]);
          return {as_list(g.builder()("split", g.dout(), sections, static_cast<int64_t>(axis)))};
        },
-       .onnx = {"Concat", 13, "axis=axis"}});
+       .onnx = {{"Concat", 4, "tensors; axis <- axis"}}});
   add({.name = "stack",
        .args = "tensors: Tensor[], axis: int = 0",
        .doc = "The tensors, all of one shape, one after another along a new axis.",
@@ -130,7 +130,7 @@ void register_reordering(Family& add) {
     op.kernel = true;
     op.grad = lower ? GradRule([](const GradCall& g) -> Syms { return {g.builder()("tril", g.dout(), g[1])}; })
                     : GradRule([](const GradCall& g) -> Syms { return {g.builder()("triu", g.dout(), g[1])}; });
-    op.onnx = {"Trilu", 14, lower ? "upper=0" : "upper=1"};
+    op.onnx = {{"Trilu", 14, lower ? "input, diagonal; 0 <- upper = 1" : "input, diagonal; 1 <- upper = 1"}};
     add(std::move(op));
   }
 }
@@ -178,8 +178,7 @@ void register_padding(Family& add) {
        .args = "input_x: Tensor, padding: int[], mode: str = 'constant', value: number? = None",
        .doc = "Elements added at both ends of the last axes: pairs of numbers for the last axis, the one before it, "
               "... Negative ones cut off.",
-       .compose = pad,
-       .onnx = {"Pad", 13, ""}});
+       .compose = pad});
   add({.name = "pad_axes",
        .args = "input: Tensor, before: int[], after: int[], mode: str = 'constant', value: number = 0",
        .doc = "before[i] and after[i] elements added at the ends of each axis i.",
@@ -192,7 +191,9 @@ void register_padding(Family& add) {
          for (size_t i = 0; i < before.size(); ++i) before[i] = -before[i], after[i] = -after[i];
          return {b("pad_axes", g.dout(), before, after)};
        },
-       .flags = kHidden});
+       .flags = kHidden,
+       .onnx = {
+           {"Pad", 2, "input, before + after <- pads@11, value <- value@11; mode:pad_mode <- mode = 'constant'"}}});
   add({.name = "pad_axes_grad",
        .args = "dout: Tensor, shape: int[], before: int[], after: int[], mode: str",
        .doc = "For each element the sum of dout over its copies.",
@@ -219,7 +220,7 @@ void register_copies(Family& add) {
        .infer = infer_like_first,
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {g.dout()}; },
-       .onnx = {"Identity", 13, ""}});
+       .onnx = {{"Identity", 1}}});
   add({.name = "convert_dtype",
        .args = "input: Tensor, dtype: dtype",
        .doc = "input converted to dtype.",
@@ -229,7 +230,7 @@ void register_copies(Family& add) {
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("cast", g.dout(), g.tensor_dtype(0))}; },
        .flags = kHidden | kConverts,
-       .onnx = {"Cast", 13, "to=dtype"}});
+       .onnx = {{"Cast", 6, "input; dtype <- to, _ <- saturate = 1"}}});
   add({.name = "cast",
        .args = "input: Tensor, dtype: dtype",
        .doc = "input converted to dtype; input itself where it has that dtype. Floats are truncated to integers, "

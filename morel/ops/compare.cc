@@ -11,7 +11,7 @@ struct BinaryEntry {
   Expr (*loop)(const Expr&, const Expr&);
   Promotion promotion;
   DTypeSet dtypes;
-  OnnxMap onnx = {};
+  std::vector<OnnxMap> onnx = {};
 };
 
 const BinaryEntry binaries[] = {
@@ -20,7 +20,7 @@ const BinaryEntry binaries[] = {
      [](const Expr& x, const Expr& y) { return x == y; },
      Promotion::Compare,
      any_dtype,
-     {"Equal", 11, ""}},
+     {{"Equal", 7}}},
     {"not_equal", "input != other, element by element, with broadcasting.",
      [](const Expr& x, const Expr& y) { return x != y; }, Promotion::Compare, any_dtype},
     {"less",
@@ -28,58 +28,68 @@ const BinaryEntry binaries[] = {
      [](const Expr& x, const Expr& y) { return x < y; },
      Promotion::Compare,
      reals | bools,
-     {"Less", 9, ""}},
+     {{"Less", 7}}},
     {"less_equal",
      "input <= other, element by element, with broadcasting.",
      [](const Expr& x, const Expr& y) { return x <= y; },
      Promotion::Compare,
      reals | bools,
-     {"LessOrEqual", 12, ""}},
+     {{"LessOrEqual", 12}}},
     {"greater",
      "input > other, element by element, with broadcasting.",
      [](const Expr& x, const Expr& y) { return x > y; },
      Promotion::Compare,
      reals | bools,
-     {"Greater", 9, ""}},
+     {{"Greater", 7}}},
     {"greater_equal",
      "input >= other, element by element, with broadcasting.",
      [](const Expr& x, const Expr& y) { return x >= y; },
      Promotion::Compare,
      reals | bools,
-     {"GreaterOrEqual", 12, ""}},
+     {{"GreaterOrEqual", 12}}},
     {"logical_and",
      "Whether both input and other are true (not zero).",
      [](const Expr& x, const Expr& y) { return x && y; },
      Promotion::Logic,
      bools,
-     {"And", 7, ""}},
+     {{"And", 7}}},
     {"logical_or",
      "Whether input or other is true (not zero).",
      [](const Expr& x, const Expr& y) { return x || y; },
      Promotion::Logic,
      bools,
-     {"Or", 7, ""}},
+     {{"Or", 7}}},
     {"logical_xor",
      "Whether exactly one of input and other is true (not zero).",
      logical_xor,
      Promotion::Logic,
      bools,
-     {"Xor", 7, ""}},
+     {{"Xor", 7}}},
     {"bitwise_and",
      "Bits that both input and other have.",
      bit_and,
      Promotion::Same,
      integers | bools,
-     {"BitwiseAnd", 18, ""}},
-    {"bitwise_or", "Bits that input or other has.", bit_or, Promotion::Same, integers | bools, {"BitwiseOr", 18, ""}},
+     {{"BitwiseAnd", 18}}},
+    {"bitwise_or", "Bits that input or other has.", bit_or, Promotion::Same, integers | bools, {{"BitwiseOr", 18}}},
     {"bitwise_xor",
      "Bits that exactly one of input and other has.",
      bit_xor,
      Promotion::Same,
      integers | bools,
-     {"BitwiseXor", 18, ""}},
-    {"bitwise_left_shift", "input * 2^other in integers; bits that leave are lost.", shl, Promotion::Same, integers},
-    {"bitwise_right_shift", "input / 2^other in integers, rounded down.", shr, Promotion::Same, integers},
+     {{"BitwiseXor", 18}}},
+    {"bitwise_left_shift",
+     "input * 2^other in integers; bits that leave are lost.",
+     shl,
+     Promotion::Same,
+     integers,
+     {{"BitShift", 11, "input, other; 'LEFT' <- direction, input is unsigned"}}},
+    {"bitwise_right_shift",
+     "input / 2^other in integers, rounded down.",
+     shr,
+     Promotion::Same,
+     integers,
+     {{"BitShift", 11, "input, other; 'RIGHT' <- direction, input is unsigned"}}},
 };
 
 struct UnaryEntry {
@@ -87,7 +97,7 @@ struct UnaryEntry {
   Expr (*loop)(const Expr&);
   Promotion promotion;
   DTypeSet dtypes;
-  OnnxMap onnx = {};
+  std::vector<OnnxMap> onnx = {};
 };
 
 const UnaryEntry unaries[] = {
@@ -96,15 +106,20 @@ const UnaryEntry unaries[] = {
      [](const Expr& x) { return !x; },
      Promotion::Logic,
      bools,
-     {"Not", 1, ""}},
+     {{"Not", 1}}},
     {"bitwise_not",
      "Every bit of input turned over.",
      bit_not,
      Promotion::Same,
      integers | bools,
-     {"BitwiseNot", 18, ""}},
-    {"isnan", "Whether input is not a number.", isnan, Promotion::Compare, any_dtype, {"IsNaN", 13, ""}},
-    {"isinf", "Whether input is an infinity.", isinf, Promotion::Compare, any_dtype, {"IsInf", 10, ""}},
+     {{"BitwiseNot", 18}}},
+    {"isnan", "Whether input is not a number.", isnan, Promotion::Compare, any_dtype, {{"IsNaN", 9}}},
+    {"isinf",
+     "Whether input is an infinity.",
+     isinf,
+     Promotion::Compare,
+     any_dtype,
+     {{"IsInf", 10, "input; 1 <- detect_negative = 1, 1 <- detect_positive = 1"}}},
     {"isfinite", "Whether input is neither infinite nor NaN.", isfinite, Promotion::Compare, any_dtype},
 };
 

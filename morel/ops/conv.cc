@@ -58,7 +58,9 @@ void register_convolution(Family& add) {
        },
        .saves = {bits({0, 1}), 0, true},
        .flags = kHidden,
-       .onnx = {"Conv", 11, "strides=stride, dilations=dilation, group=groups"}});
+       .onnx = {{"Conv", 1,
+                 "input, weight, bias; stride <- strides, padding:pads <- pads, dilation <- dilations, groups <- group "
+                 "= 1, _ <- kernel_shape, rank(input) == 4"}}});
   const auto sized = [](const ArgView& c) -> Types { return {Type{common_dtype(c), Shape(c.ints("size"))}}; };
   add({.name = "convolution_input_grad",
        .args = grad_args,
@@ -213,7 +215,10 @@ void register_pooling(Family& add) {
        },
        .saves = {0, bits({1})},
        .flags = kHidden,
-       .dtypes = floats});
+       .dtypes = floats,
+       .onnx = {{"MaxPool", 1,
+                 "input; kernel_size <- kernel_shape, stride <- strides, padding:pads <- pads, dilation <- dilations, "
+                 "ceil_mode <- ceil_mode = 0, 0 <- storage_order = 0, rank(input) == 4 -> input"}}});
   static const std::string max_grad_args =
       "dout: Tensor, indices: Tensor, size: int[], kernel_size: int[], stride: int[], padding: int[], dilation: int[]";
   add({.name = "max_pool2d_grad",
@@ -244,7 +249,11 @@ void register_pooling(Family& add) {
              g.builder()("average_pool2d_grad", g.dout(), Ints(g.shape(0)), g[1], g[2], g[3], g[4], g[5], g[6], g[7])};
        },
        .flags = kHidden,
-       .dtypes = floats});
+       .dtypes = floats,
+       .onnx = {{"AveragePool", 7,
+                 "input; kernel_size <- kernel_shape, stride <- strides, padding:pads <- pads, ceil_mode <- ceil_mode "
+                 "= 0, count_include_pad <- count_include_pad = 0, (1, 1) <- dilations, divisor_override == 0, "
+                 "rank(input) == 4"}}});
   add({.name = "average_pool2d_grad",
        .args = avg_grad_args,
        .doc = "Spreads each cotangent over its window.",
@@ -287,7 +296,8 @@ void register_adaptive(Family& add) {
        },
        .saves = {0, bits({1})},
        .flags = kHidden,
-       .dtypes = floats});
+       .dtypes = floats,
+       .onnx = {{"GlobalMaxPool", 1, "input; output_size == (1, 1), rank(input) == 4 -> input"}}});
   add({.name = "adaptive_max_pool2d_grad",
        .args = "dout: Tensor, indices: Tensor, size: int[]",
        .doc = "Adds each cotangent at the position from which the forward pass took its maximum.",
@@ -308,7 +318,8 @@ void register_adaptive(Family& add) {
          return {g.builder()("adaptive_average_pool2d_grad", g.dout(), Ints(g.shape(0)))};
        },
        .flags = kHidden,
-       .dtypes = floats});
+       .dtypes = floats,
+       .onnx = {{"GlobalAveragePool", 1, "input; output_size == (1, 1), rank(input) == 4"}}});
   add({.name = "adaptive_average_pool2d_grad",
        .args = "dout: Tensor, size: int[]",
        .doc = "Spreads each cotangent over its window.",

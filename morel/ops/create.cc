@@ -40,8 +40,7 @@ void register_constants(Family& add) {
        .doc = "A new tensor of zeros.",
        .infer = infer_sized,
        .kernel = true,
-       .flags = kNoGrad,
-       .onnx = {"ConstantOfShape", 9, ""}});
+       .flags = kNoGrad});
   add({.name = "ones",
        .args = "size: int|int[], dtype: dtype? = Float32",
        .doc = "A new tensor of ones.",
@@ -118,7 +117,8 @@ void register_ranges(Family& add) {
        .doc = "start, start + step, ... up to but without end.",
        .infer = infer_arange,
        .kernel = true,
-       .flags = kNoGrad | kHidden});
+       .flags = kNoGrad | kHidden,
+       .onnx = {{"Range", 11, "start, end, step"}}});
   add({.name = "arange",
        .args = "start: number = 0, end: number? = None, step: number = 1, dtype: dtype? = None",
        .doc = "start, start + step, ... up to but without end; with a single number from 0 up to it. int64 of "
@@ -128,8 +128,7 @@ void register_ranges(Family& add) {
          if (!c.has("end")) return {b("arange_from", 0, c["start"], c["step"], c["dtype"])};
          return {b("arange_from", c["start"], c["end"], c["step"], c["dtype"])};
        },
-       .flags = kNoGrad,
-       .onnx = {"Range", 11, ""}});
+       .flags = kNoGrad});
   add({.name = "linspace",
        .args = "start: number, end: number, steps: int, dtype: dtype? = None",
        .doc = "`steps` evenly spaced numbers from start to end, both included.",
@@ -160,8 +159,7 @@ void register_ranges(Family& add) {
          return {Type{call.dtype_or("dtype", DType::Float32), Shape{rows, columns}}};
        },
        .kernel = true,
-       .flags = kNoGrad,
-       .onnx = {"EyeLike", 9, ""}});
+       .flags = kNoGrad});
 }
 
 // ---- from tensors ----
@@ -206,8 +204,7 @@ void register_from_tensors(Family& add) {
        .args = "indices: Tensor, depth: int, on_value: Tensor|number = 1, off_value: Tensor|number = 0, axis: int = -1",
        .doc = "A new axis of `depth` elements: on_value at the index, off_value elsewhere; nothing is on where an "
               "index is out of range.",
-       .compose = one_hot,
-       .onnx = {"OneHot", 11, "axis=axis"}});
+       .compose = one_hot});
   add({.name = "complex",
        .args = "input: Tensor, imag: Tensor",
        .doc = "input + i * imag.",

@@ -23,7 +23,7 @@ void register_arithmetic(Family& add) {
        .grad = [](const GradCall& g) -> Syms {
          return {g.dout(), g.dout()};
        },
-       .onnx = {"Add", 7, ""}});
+       .onnx = {{"Add", 7}}});
   add({.name = "sub",
        .args = "input: Tensor|number, other: Tensor|number",
        .doc = "input - other, element by element, with broadcasting.",
@@ -32,7 +32,7 @@ void register_arithmetic(Family& add) {
          return {g.dout(), g.needs(1) ? -g.dout() : Sym()};
        },
        .dtypes = numbers,
-       .onnx = {"Sub", 7, ""}});
+       .onnx = {{"Sub", 7}}});
   add({.name = "mul",
        .args = "input: Tensor|number, other: Tensor|number",
        .doc = "input * other, element by element, with broadcasting.",
@@ -41,7 +41,7 @@ void register_arithmetic(Family& add) {
          return {g.needs(0) ? g.dout() * conj_of(g[1]) : Sym(), g.needs(1) ? g.dout() * conj_of(g[0]) : Sym()};
        },
        .saves = crosswise,
-       .onnx = {"Mul", 7, ""}});
+       .onnx = {{"Mul", 7}}});
   add({.name = "true_divide",
        .args = "input: Tensor|number, other: Tensor|number",
        .doc = "input / other, element by element, with broadcasting; integers divide as float32.",
@@ -53,7 +53,7 @@ void register_arithmetic(Family& add) {
        .saves = both,
        .promotion = Promotion::Float,
        .dtypes = float_like,
-       .onnx = {"Div", 7, ""}});
+       .onnx = {{"Div", 7, "input, other; input is no integer"}}});
   add({.name = "floor_divide",
        .args = "input: Tensor|number, other: Tensor|number",
        .doc = "floor(input / other), element by element; the quotient rounds towards negative infinity.",
@@ -65,7 +65,8 @@ void register_arithmetic(Family& add) {
        .doc = "trunc(input / other), element by element; the quotient rounds towards zero.",
        .loop = [](const Expr& x, const Expr& y) { return trunc_div(x, y); },
        .flags = kNoGrad | kHidden,
-       .dtypes = reals});
+       .dtypes = reals,
+       .onnx = {{"Div", 7, "input, other; input is integer"}}});
   add({.name = "div",
        .args = "input: Tensor|number, other: Tensor|number, *, rounding_mode: str? = None",
        .doc = "input / other; rounding_mode 'floor' or 'trunc' rounds the quotient, None divides exactly.",
@@ -85,7 +86,8 @@ void register_arithmetic(Family& add) {
          return {g.dout(), g.needs(1) ? -(g.dout() * g.builder()("floor_divide", g[0], g[1])) : Sym()};
        },
        .saves = both,
-       .dtypes = reals});
+       .dtypes = reals,
+       .onnx = {{"Mod", 10, "input, other; 0 <- fmod = 0, input is integer"}}});
   add({.name = "fmod",
        .args = "input: Tensor|number, other: Tensor|number",
        .doc = "input - trunc(input / other) * other: the remainder has the sign of input.",
@@ -94,7 +96,8 @@ void register_arithmetic(Family& add) {
          return {g.dout(), g.needs(1) ? -(g.dout() * g.builder()("trunc_divide", g[0], g[1])) : Sym()};
        },
        .saves = both,
-       .dtypes = reals});
+       .dtypes = reals,
+       .onnx = {{"Mod", 10, "input, other; 1 <- fmod = 0"}}});
   add({.name = "pow",
        .args = "input: Tensor|number, exponent: Tensor|number",
        .doc = "input to the power of exponent, element by element, with broadcasting.",
@@ -112,7 +115,7 @@ void register_arithmetic(Family& add) {
        },
        .saves = {bits({0, 1}), bits({0})},
        .dtypes = numbers,
-       .onnx = {"Pow", 13, ""}});
+       .onnx = {{"Pow", 7, "input, exponent -> input"}}});
   const auto extremum_grad = [](const GradCall& g) -> Syms {
     // Where both are equal, each gets half.
     Builder& b = g.builder();
@@ -127,7 +130,7 @@ void register_arithmetic(Family& add) {
        .grad = extremum_grad,
        .saves = {bits({0, 1}), bits({0})},
        .dtypes = reals | bools,
-       .onnx = {"Max", 13, ""}});
+       .onnx = {{"Max", 8, "input, other..."}}});
   add({.name = "minimum",
        .args = "input: Tensor|number, other: Tensor|number",
        .doc = "The smaller of input and other, element by element; NaN wins.",
@@ -135,7 +138,7 @@ void register_arithmetic(Family& add) {
        .grad = extremum_grad,
        .saves = {bits({0, 1}), bits({0})},
        .dtypes = reals | bools,
-       .onnx = {"Min", 13, ""}});
+       .onnx = {{"Min", 8, "input, other..."}}});
   add({.name = "atan2",
        .args = "input: Tensor|number, other: Tensor|number",
        .doc = "Angle of the point (other, input) in radians, in (-pi, pi].",
@@ -161,7 +164,7 @@ void register_ternary(Family& add) {
        },
        .saves = {bits({0}), 0},
        .bool_args = bits({0}),
-       .onnx = {"Where", 9, ""}});
+       .onnx = {{"Where", 9}}});
   add({.name = "lerp",
        .args = "input: Tensor, end: Tensor, weight: Tensor|number",
        .doc = "input + weight * (end - input), element by element.",
@@ -203,7 +206,8 @@ void register_ternary(Family& add) {
          if (c.has("min")) x = b("where", b("less", x, c[1]), c[1], x);
          if (c.has("max")) x = b("where", b("greater", x, c[2]), c[2], x);
          return {x};
-       }});
+       },
+       .onnx = {{"Clip", 6, "input, min <- min@11, max <- max@11"}}});
 }
 
 struct UnaryEntry {
@@ -288,7 +292,7 @@ void register_unary(Family& add) {
     op.saves = entry.saves;
     op.promotion = Promotion::Float;
     op.dtypes = entry.dtypes;
-    op.onnx = {entry.onnx, 7, ""};
+    if (!entry.onnx.empty()) op.onnx = {{entry.onnx, 6}};
     op.derivative = entry.derivative;
     add(std::move(op));
   }
@@ -296,7 +300,7 @@ void register_unary(Family& add) {
     OpDef op{.name = entry.name, .args = "input: Tensor|number", .doc = entry.doc, .loop = entry.loop};
     op.saves = entry.saves;
     op.dtypes = entry.dtypes;
-    op.onnx = {entry.onnx, 7, ""};
+    if (!entry.onnx.empty()) op.onnx = {{entry.onnx, 6}};
     if (entry.derivative) {
       op.derivative = entry.derivative;
     } else if (entry.name == "neg") {
@@ -314,7 +318,7 @@ void register_unary(Family& add) {
        .saves = input_only,
        .promotion = Promotion::Real,
        .dtypes = numbers,
-       .onnx = {"Abs", 6, ""}});
+       .onnx = {{"Abs", 6}}});
   add({.name = "sign",
        .args = "input: Tensor|number",
        .doc = "-1, 0 or 1 by the sign of input; NaN stays. Of complex numbers input / |input|, and 0 at 0.",
@@ -332,7 +336,7 @@ void register_unary(Family& add) {
            },
        .grad = zero_grad,
        .dtypes = numbers,
-       .onnx = {"Sign", 13, ""}});
+       .onnx = {{"Sign", 9}}});
   add({.name = "conj",
        .args = "input: Tensor|number",
        .doc = "Complex conjugate; real numbers stay.",

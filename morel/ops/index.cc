@@ -105,7 +105,7 @@ void register_gather(Family& add) {
        },
        .saves = {bits({1}), 0},
        .flags = kHidden,
-       .onnx = {"Gather", 13, "axis=axis"}});
+       .onnx = {{"Gather", 1, "input, indices; axis <- axis = 0"}}});
   add({.name = "take_axis_grad",
        .args = "dout: Tensor, indices: Tensor, size: int[], axis: int",
        .doc = "Zeros of `size` with the slices of dout added at the indices along axis, in their order.",
@@ -186,7 +186,7 @@ void register_gather(Family& add) {
          return {b("scatter_add_elements", zeros, g[1], g[2], g.dout())};
        },
        .saves = {bits({2}), 0},
-       .onnx = {"GatherElements", 13, "axis=dim"}});
+       .onnx = {{"GatherElements", 11, "input, index; dim <- axis = 0"}}});
   add({.name = "scatter_add_elements",
        .args = "input: Tensor, dim: int, index: Tensor, src: Tensor",
        .doc = "A copy of input with src[i, j, ...] added at [index[i, j, ...], j, ...] for dim 0, alike for others, in "
@@ -197,7 +197,8 @@ void register_gather(Family& add) {
          return {g.dout(), Sym(), Sym(), g.needs(3) ? g.builder()("gather_elements", g.dout(), g[1], g[2]) : Sym()};
        },
        .saves = {bits({2}), 0},
-       .flags = kHidden});
+       .flags = kHidden,
+       .onnx = {{"ScatterElements", 11, "input, index, src; dim <- axis = 0, 'add' <- reduction = 'none'"}}});
   add({.name = "scatter_elements",
        .args = "input: Tensor, dim: int, index: Tensor, src: Tensor",
        .doc = "A copy of input with src[i, j, ...] written at [index[i, j, ...], j, ...] for dim 0, alike for others; "
@@ -211,7 +212,8 @@ void register_gather(Family& add) {
                  g.needs(3) ? b("gather_elements", g.dout(), g[1], g[2]) : Sym()};
        },
        .saves = {bits({2}), 0},
-       .flags = kHidden});
+       .flags = kHidden,
+       .onnx = {{"ScatterElements", 11, "input, index, src; dim <- axis = 0, 'none' <- reduction = 'none'"}}});
 }
 
 void register_masks(Family& add) {

@@ -52,11 +52,12 @@ void register_linalg(Registry& registry) {
        },
        .saves = {bits({0, 1}), 0, true},
        .flags = kHidden | kBroadcast,
-       .onnx = {"MatMul", 13, ""}});
+       .onnx = {{"MatMul", 1}}});
   add({.name = "matmul",
        .args = "input: Tensor, other: Tensor",
        .doc = "Matrix product; vectors count as a row on the left and a column on the right, leading axes broadcast.",
-       .compose = matmul_compose});
+       .compose = matmul_compose,
+       .onnx = {{"MatMul", 1}}});
   add({.name = "dense",
        .args = "input: Tensor, weight: Tensor, bias: Tensor? = None",
        .doc = "input @ weight.T + bias: input [..., k], weight [n, k], bias [n] -> [..., n].",
@@ -69,7 +70,10 @@ void register_linalg(Registry& registry) {
                  g.needs(1) ? b("matrix_product", adjoint(rows), as_rows(g[0])) : Sym(),
                  g.needs(2) ? b("sum", rows, Ints{0}) : Sym()};
        },
-       .saves = {bits({0, 1}), 0, true}});
+       .saves = {bits({0, 1}), 0, true},
+       .onnx = {{"Gemm", 7,
+                 "input, weight, bias; 0 <- transA = 0, 1 <- transB = 0, 1.0 <- alpha = 1.0, 1.0 <- beta = 1.0, "
+                 "rank(input) == 2, rank(bias) == 1"}}});
   const auto transposing = [](const Call& c) -> Syms {
     Builder& b = c.builder();
     return {

@@ -219,8 +219,7 @@ void register_classification(Family& add) {
        .grad = cross_entropy_rows_grad,
        .saves = {bits({0, 1, 2}), bits({1})},
        .flags = kHidden,
-       .dtypes = floats,
-       .onnx = {"SoftmaxCrossEntropyLoss", 13, ""}});
+       .dtypes = floats});
   add({.name = "cross_entropy_rows_grad",
        .args = "input: Tensor, target: Tensor, weight: Tensor, lse: Tensor, dloss: Tensor, axis: int",
        .doc = "Gradient of cross_entropy_rows with respect to input.",
@@ -257,8 +256,7 @@ void register_classification(Family& add) {
          const Classes classes = classes_of(c);
          const Sym loss = c.builder()("nll_rows", c[0], classes.target, classes.weight, classes.axis);
          return {reduced_classes(c, classes, smoothed(c, classes, c[0], loss))};
-       },
-       .onnx = {"NegativeLogLikelihoodLoss", 13, ""}});
+       }});
 }
 
 // ---- regression ----

@@ -240,8 +240,7 @@ void register_layer_norm(Family& add) {
        .grad = layer_norm_rows_grad,
        .saves = {bits({0, 1}), bits({1, 2})},
        .flags = kHidden,
-       .dtypes = floats,
-       .onnx = {"LayerNormalization", 17, "epsilon=eps"}});
+       .dtypes = floats});
   add({.name = "layer_norm_grad",
        .args = "dout: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor|number",
        .doc = "Gradients of layer_norm_rows: of input, weight and bias.",
@@ -263,7 +262,10 @@ void register_layer_norm(Family& add) {
        .args = "input: Tensor, normalized_shape: int|int[], weight: Tensor? = None, bias: Tensor? = None, eps: float = "
                "1e-05",
        .doc = "(input - mean) / sqrt(variance + eps) * weight + bias over the last axes, which have normalized_shape.",
-       .compose = layer_norm});
+       .compose = layer_norm,
+       .onnx = {{"LayerNormalization", 17,
+                 "input, weight, bias; normalized_shape:trailing <- axis = -1, eps <- epsilon = 1e-05, 1 <- stash_type "
+                 "= 1"}}});
   add({.name = "rms_norm_rows",
        .args = "input: Tensor, weight: Tensor|number, eps: float",
        .doc = "input * rstd * weight along the last axis, with rstd = 1 / sqrt(mean(input^2) + eps).",
@@ -405,8 +407,7 @@ void register_batch_norm(Family& add) {
        .grad = batch_norm_training_grad,
        .saves = {bits({0, 1}), bits({1, 3})},
        .flags = kHidden | kCheap,
-       .dtypes = norm_dtypes,
-       .onnx = {"BatchNormalization", 15, "epsilon=eps"}});
+       .dtypes = norm_dtypes});
   add({.name = "batch_norm_grad",
        .args = "dout: Tensor, input: Tensor, weight: Tensor?, mean: Tensor, inverse_std: Tensor",
        .doc = "Gradients of batch_norm_training: of input, weight and bias.",
@@ -444,7 +445,10 @@ void register_batch_norm(Family& add) {
        .doc = "input_x normalised per channel (axis 1): in training by the batch, whose statistics move the running "
               "ones by momentum, "
               "running = (1 - momentum) * running + momentum * batch; else by the running ones.",
-       .compose = batch_norm});
+       .compose = batch_norm,
+       .onnx = {{"BatchNormalization", 9,
+                 "input_x, weight, bias, running_mean, running_var; eps <- epsilon = 1e-05, training == False, _ <- "
+                 "momentum = 0.9, 0 <- training_mode = 0, 1 <- spatial = 1"}}});
 }
 
 // ---- group_norm ----
@@ -544,11 +548,14 @@ void register_group_norm(Family& add) {
   add({.name = "group_norm",
        .args = "input: Tensor, num_groups: int, weight: Tensor? = None, bias: Tensor? = None, eps: float = 1e-05",
        .doc = "input normalised per sample and group of channels (axis 1), times weight plus bias per channel.",
-       .compose = group_norm});
+       .compose = group_norm,
+       .onnx = {{"GroupNormalization", 21,
+                 "input, weight, bias; num_groups <- num_groups, eps <- epsilon = 1e-05, 1 <- stash_type = 1"}}});
   add({.name = "instance_norm",
        .args = "input: Tensor, weight: Tensor? = None, bias: Tensor? = None, eps: float = 1e-05",
        .doc = "input normalised per sample and channel (axis 1), times weight plus bias per channel.",
-       .compose = group_norm});
+       .compose = group_norm,
+       .onnx = {{"InstanceNormalization", 6, "input, weight, bias; eps <- epsilon = 1e-05"}}});
 }
 
 void register_scaling(Family& add) {
@@ -567,8 +574,7 @@ void register_scaling(Family& add) {
          Builder& b = c.builder();
          const Sym squares = b("sum", b("square", c[0]), c["axis"], true);
          return {c[0] * b("rsqrt", b("maximum", squares, c.number("epsilon")))};
-       },
-       .onnx = {"LpNormalization", 1, "axis=axis"}});
+       }});
 }
 
 }  // namespace

@@ -194,10 +194,16 @@ constexpr uint32_t bits(std::initializer_list<int> indices) {
 // Control flow: operators that take graphs.
 enum class Control : uint8_t { None, If, While, Scan, Call, Fused };
 
+// The operator in the words of ONNX, read in both directions (io/onnx/mapping.h), for example
+//   {"ReduceSum", 1, "input, axis <- axes@13; keep_dims <- keepdims = 1, 0 <- noop_with_empty_axes = 0 -> input"}
+// Before the semicolon the inputs in order, each the argument that it is; "axis <- axes@13": an input since opset 13,
+// an attribute of that name before. Without them: the tensors in the order of the schema. Then what the attributes are,
+// with ONNX's default: an argument, or what the attribute has to be; and what must hold ("training == False"). After
+// the arrow the type of each result that ONNX has, where it is not that of the operator.
 struct OnnxMap {
   std::string_view name;
-  int since = 0;
-  std::string_view attrs;  // "axis=axis, keepdims=keepdims"
+  int since = 1;  // the first opset that means this
+  std::string_view map = {};
 };
 
 struct OpDef {
@@ -229,7 +235,9 @@ struct OpDef {
   Promotion promotion = Promotion::Same;
   uint32_t bool_args = 0;       // elementwise: arguments that are conditions, converted to bool
   DTypeSet dtypes = any_dtype;  // in which it computes
-  OnnxMap onnx = {};
+  std::vector<OnnxMap> onnx = {};
+  // As operators that ONNX has, where neither a name of ONNX serves nor `compose` or `loop` leads to such.
+  ComposeRule onnx_compose = nullptr;
   int version = 1;
 
   // -- derived at registration --

@@ -60,14 +60,16 @@ void register_primitives(Family& add) {
        .doc = "Sum over axes. Sums of bool and integers are int64; halves are added in float32.",
        .reduce = ReduceOp::Sum,
        .grad = [](const GradCall& g) -> Syms { return {spread(g, g.dout())}; },
-       .onnx = {"ReduceSum", 13, "keepdims=keep_dims"}});
+       .onnx = {{"ReduceSum", 1,
+                 "input, axis <- axes@13; keep_dims <- keepdims = 1, 0 <- noop_with_empty_axes = 0 -> input"}}});
   add({.name = "prod",
        .args = sum_args,
        .doc = "Product over axes. Products of bool and integers are int64; halves are multiplied in float32.",
        .reduce = ReduceOp::Prod,
        .grad = prod_grad,
        .saves = {bits({0}), 0},
-       .onnx = {"ReduceProd", 13, "keepdims=keep_dims"}});
+       .onnx = {{"ReduceProd", 1,
+                 "input, axis <- axes@18; keep_dims <- keepdims = 1, 0 <- noop_with_empty_axes = 0 -> input"}}});
   add({.name = "reduce_max",
        .args = axes_args,
        .doc = "Largest element over axes; NaN wins.",
@@ -76,7 +78,8 @@ void register_primitives(Family& add) {
        .saves = {bits({0}), bits({0})},
        .flags = kHidden,
        .dtypes = reals,
-       .onnx = {"ReduceMax", 13, "keepdims=keep_dims"}});
+       .onnx = {{"ReduceMax", 1,
+                 "input, axis <- axes@18; keep_dims <- keepdims = 1, 0 <- noop_with_empty_axes = 0 -> input"}}});
   add({.name = "reduce_min",
        .args = axes_args,
        .doc = "Smallest element over axes; NaN wins.",
@@ -85,21 +88,24 @@ void register_primitives(Family& add) {
        .saves = {bits({0}), bits({0})},
        .flags = kHidden,
        .dtypes = reals,
-       .onnx = {"ReduceMin", 13, "keepdims=keep_dims"}});
+       .onnx = {{"ReduceMin", 1,
+                 "input, axis <- axes@18; keep_dims <- keepdims = 1, 0 <- noop_with_empty_axes = 0 -> input"}}});
   add({.name = "argmax",
        .args = "input: Tensor, axis: int? = None, keep_dims: bool = False, *, dtype: dtype = Int64",
        .doc = "Position of the first largest element along axis; of the flattened input without axis. NaN wins.",
        .reduce = ReduceOp::ArgMax,
        .flags = kNoGrad,
        .dtypes = reals,
-       .onnx = {"ArgMax", 13, "axis=axis, keepdims=keep_dims"}});
+       .onnx = {
+           {"ArgMax", 1, "input; axis <- axis = 0, keep_dims <- keepdims = 1, 0 <- select_last_index = 0 -> Int64"}}});
   add({.name = "argmin",
        .args = "input: Tensor, axis: int? = None, keep_dims: bool = False, *, dtype: dtype = Int64",
        .doc = "Position of the first smallest element along axis; of the flattened input without axis. NaN wins.",
        .reduce = ReduceOp::ArgMin,
        .flags = kNoGrad,
        .dtypes = reals,
-       .onnx = {"ArgMin", 13, "axis=axis, keepdims=keep_dims"}});
+       .onnx = {
+           {"ArgMin", 1, "input; axis <- axis = 0, keep_dims <- keepdims = 1, 0 <- select_last_index = 0 -> Int64"}}});
   add({.name = "any",
        .args = axes_args,
        .doc = "Whether any element over axes is true (not zero).",
@@ -168,7 +174,8 @@ void register_moments(Family& add) {
        .doc = "Mean over axes. Halves are added in float32; means of integers are rounded towards zero.",
        .compose = mean,
        .grad = mean_grad,
-       .onnx = {"ReduceMean", 18, "keepdims=keep_dims"}});
+       .onnx = {{"ReduceMean", 1,
+                 "input, axis <- axes@18; keep_dims <- keepdims = 1, 0 <- noop_with_empty_axes = 0 -> input"}}});
   add({.name = "var",
        .args = moment_args,
        .doc = "Variance over axes: sum((input - mean)^2) / (n - ddof).",
@@ -374,7 +381,8 @@ void register_composites(Family& add) {
        .compose = logsumexp,
        .grad = logsumexp_grad,
        .saves = {bits({0}), bits({0})},
-       .onnx = {"ReduceLogSumExp", 18, "keepdims=keep_dims"}});
+       .onnx = {{"ReduceLogSumExp", 1,
+                 "input, axis <- axes@18; keep_dims <- keepdims = 1, 0 <- noop_with_empty_axes = 0 -> input"}}});
   add({.name = "norm_root",
        .args = "input: Tensor",
        .doc = "Square root whose derivative at 0 is 0, as norms have it.",

@@ -102,7 +102,7 @@ void register_reshape(Family& add) {
        .view = reshape_view,
        .grad = reshape_grad,
        .flags = kConversion,
-       .onnx = {"Reshape", 14, ""}});
+       .onnx = {{"Reshape", 5, "input, shape:reshape; 0 <- allowzero = 0"}}});
   add({.name = "view",
        .args = "input: Tensor, shape: int[]",
        .doc = "The same elements, in order, in another shape, never copied: an error where the layout does not allow "
@@ -114,19 +114,19 @@ void register_reshape(Family& add) {
        .doc = "A new axis of one element before axis.",
        .view = expand_dims_view,
        .grad = reshape_grad,
-       .onnx = {"Unsqueeze", 13, ""}});
+       .onnx = {{"Unsqueeze", 1, "input_x, axis:list <- axes@13"}}});
   add({.name = "unsqueeze",
        .args = "input: Tensor, dim: int",
        .doc = "A new axis of one element before dim.",
        .view = expand_dims_view,
        .grad = reshape_grad,
-       .onnx = {"Unsqueeze", 13, ""}});
+       .onnx = {{"Unsqueeze", 1, "input, dim:list <- axes@13"}}});
   add({.name = "squeeze",
        .args = "input: Tensor, axis: int|int[]? = None",
        .doc = "Without the axes of one element: those in axis, or all of them. Longer axes stay.",
        .view = squeeze_view,
        .grad = reshape_grad,
-       .onnx = {"Squeeze", 13, ""}});
+       .onnx = {{"Squeeze", 1, "input, axis <- axes@13"}}});
   add({.name = "contiguous",
        .args = "input: Tensor",
        .doc = "The same elements in row-major order; a copy where they are not so already.",
@@ -163,8 +163,7 @@ void register_reshape(Family& add) {
            if (i < first || i > last) shape.push_back(x.dim(i));
          }
          return {b("reshape", x, shape)};
-       },
-       .onnx = {"Flatten", 13, "axis=start_dim"}});
+       }});
   add({.name = "ravel",
        .args = "input: Tensor",
        .doc = "All elements in one axis, in row-major order.",
@@ -241,13 +240,13 @@ void register_order(Family& add) {
        .doc = "View with the axes in the order of dims.",
        .view = transpose_view,
        .grad = transpose_grad,
-       .onnx = {"Transpose", 13, "perm=dims"}});
+       .onnx = {{"Transpose", 1, "input; dims:axes <- perm"}}});
   add({.name = "permute",
        .args = "input: Tensor, axis: int[]",
        .doc = "View with the axes in the order of axis.",
        .view = transpose_view,
        .grad = transpose_grad,
-       .onnx = {"Transpose", 13, "perm=axis"}});
+       .onnx = {{"Transpose", 1, "input; axis:axes <- perm"}}});
   add({.name = "swapaxes",
        .args = "input: Tensor, axis0: int, axis1: int",
        .doc = "View with two axes exchanged.",
@@ -388,18 +387,18 @@ void register_broadcast(Family& add) {
        .view = broadcast_view,
        .grad = broadcast_grad,
        .flags = kConversion,
-       .onnx = {"Expand", 13, ""}});
+       .onnx = {{"Expand", 8, "input, shape:broadcast"}}});
   add({.name = "expand",
        .args = "input_x: Tensor, size: int[]",
        .doc = "View in which axes of one element are repeated; -1 keeps the size of an axis.",
        .view = broadcast_view,
        .grad = broadcast_grad,
-       .onnx = {"Expand", 13, ""}});
+       .onnx = {{"Expand", 8, "input_x, size:broadcast"}}});
   add({.name = "tile",
        .args = "input: Tensor, dims: int[]",
        .doc = "input repeated dims[i] times along each axis i; missing axes are added in front.",
        .compose = tile,
-       .onnx = {"Tile", 13, ""}});
+       .onnx = {{"Tile", 6, "input, dims:per_axis"}}});
   add({.name = "repeat_interleave",
        .args = "input: Tensor, repeats: int|int[]|Tensor, axis: int? = None",
        .doc = "Each element along axis repeated in place; of the flattened input without axis.",

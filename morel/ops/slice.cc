@@ -172,8 +172,7 @@ void register_picks(Family& add) {
               "Bit i of a mask says: "
               "begin or end is open, the entry stands for all other axes, is a new axis, or is an index.",
        .view = strided_slice_view,
-       .grad = picking_grad,
-       .onnx = {"Slice", 13, ""}});
+       .grad = picking_grad});
   add({.name = "diagonal",
        .args = "input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1",
        .doc = "View of the diagonal of axes dim1 and dim2, as a last axis; offset > 0 lies above the main one.",
@@ -360,7 +359,8 @@ void register_splits(Family& add) {
            "Views of consecutive pieces along axis: all of one size (the last may be smaller), or of the given sizes.",
        .views = split_views,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("concat", all_douts(g), g["axis"])}; },
-       .onnx = {"Split", 18, "axis=axis"}});
+       .onnx = {
+           {"Split", 2, "tensor, split_size_or_sections:sections <- split@13; axis <- axis = 0, _ <- num_outputs"}}});
   add({.name = "unbind",
        .args = "input: Tensor, dim: int = 0",
        .doc = "Views of each position along dim, without that axis.",

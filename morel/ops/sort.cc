@@ -50,7 +50,9 @@ void register_sort(Registry& registry) {
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {scatter_back(g, g.has("dim") ? g[2] : Sym(g.builder(), -1))}; },
        .saves = {0, bits({1})},
-       .onnx = {"TopK", 11, "axis=dim, largest=largest, sorted=sorted"}});
+       .onnx = {{"TopK", 1,
+                 "input, k:list <- k@10; dim <- axis = -1, largest <- largest = 1, sorted <- sorted = 1 -> input, "
+                 "Int64"}}});
   add({.name = "cumsum",
        .args = "x: Tensor, axis: int, dtype: dtype? = None",
        .doc = "Running sums along axis; dtype converts x first.",
@@ -66,7 +68,7 @@ void register_sort(Registry& registry) {
          return {b("flip", b("cumsum", b("flip", g.dout(), axis), g[1]), axis)};
        },
        .dtypes = numbers,
-       .onnx = {"CumSum", 14, ""}});
+       .onnx = {{"CumSum", 11, "x, axis; 0 <- exclusive = 0, 0 <- reverse = 0 -> x"}}});
   add({.name = "cumprod",
        .args = "input: Tensor, axis: int, dtype: dtype? = None",
        .doc = "Running products along axis; dtype converts input first.",

@@ -322,7 +322,10 @@ nb::dict describe_op(const OpDef& op) {
   out["file"] = std::string(op.file);
   out["line"] = op.line;
   out["version"] = op.version;
-  out["onnx"] = std::string(op.onnx.name);
+  nb::list onnx;
+  for (const OnnxMap& map : op.onnx)
+    onnx.append(nb::make_tuple(std::string(map.name), map.since, std::string(map.map)));
+  out["onnx"] = onnx;
   out["kind"] = op.loop     ? "loop"
                 : op.rows   ? "rows"
                 : op.reduce ? "reduce"

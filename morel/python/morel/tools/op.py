@@ -37,8 +37,8 @@ def describe(name):
     ]
     if facts["axes"]:
         lines.append(f"axes       {facts['axes']}")
-    if facts["onnx"]:
-        lines.append(f"onnx       {facts['onnx']}")
+    for onnx_name, since, onnx_map in facts["onnx"]:
+        lines.append(f"onnx       {onnx_name} (opset {since} on){': ' + onnx_map if onnx_map else ''}")
     loops = [entry for entry in _core.loop_names() if entry.startswith(name + ".")]
     if loops:
         lines.append(
