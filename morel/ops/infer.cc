@@ -162,6 +162,7 @@ DType elementwise_result_dtype(const OpDef& op, DType compute) {
     case Promotion::Compare:
     case Promotion::Logic: return DType::Bool;
     case Promotion::Real: return real_dtype(compute);
+    case Promotion::Int8: return DType::Int8;
     case Promotion::Complex: return compute == DType::Float64 ? DType::Complex128 : DType::Complex64;
     default: return compute;
   }

@@ -145,6 +145,7 @@ enum class Promotion : uint8_t {
   Logic,    // everything computes in bool -> bool
   Real,     // complex -> its real type (abs, real, imag, angle)
   Complex,  // real -> complex of that type
+  Int8,     // -> int8
 };
 
 // Sets of dtypes as bit masks over DType.
@@ -176,6 +177,7 @@ enum OpFlag : uint32_t {
   kConverts = 1 << 7,    // each element of argument 0 converted to the type of the result
   kItemwise = 1 << 8,    // takes lists of equal length; a call is as good as several on parts of them
   kCheap = 1 << 9,       // a kernel that waits for memory: computing again costs little (elementwise and rows do too)
+  kSelects = 1 << 10,    // result 0 has elements of argument 0, chosen by order or place, as views do by themselves
 };
 
 // What `grad` reads: bits of arguments and outputs.
@@ -235,6 +237,9 @@ struct OpDef {
   Promotion promotion = Promotion::Same;
   uint32_t bool_args = 0;       // elementwise: arguments that are conditions, converted to bool
   DTypeSet dtypes = any_dtype;  // in which it computes
+  // The operator that does the same on int8 (transform/quantise.h). Its arguments are those of this one - input and
+  // weight of int8, bias of int32 -, then multiplier, shift, input_zero and output_zero (ops/quant.cc).
+  std::string_view int8 = {};
   std::vector<OnnxMap> onnx = {};
   // As operators that ONNX has, where neither a name of ONNX serves nor `compose` or `loop` leads to such.
   ComposeRule onnx_compose = nullptr;
