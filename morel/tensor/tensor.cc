@@ -1,12 +1,12 @@
 #include "morel/tensor/tensor.h"
 
 #include "morel/tensor/allocator.h"
+#include "morel/tensor/device.h"
 
 namespace morel {
 
-std::string to_string(Device device) { return cat("cpu:", static_cast<int>(device.index)); }
-
-Ref<Storage> Storage::allocate(size_t bytes) {
+Ref<Storage> Storage::allocate(size_t bytes, Device device) {
+  if (!device.is_cpu()) return device_memory(device).allocate(bytes);
   void* data = morel::allocate(bytes);
   return make_ref<Storage>(
       data, bytes, Device{}, [](void* block, size_t size, void*) { deallocate(block, size); }, nullptr);
@@ -78,12 +78,14 @@ Tensor Tensor::symbolic(Layout layout, DType dtype, GradLink symbol) {
 void TensorImpl::raise_no_data() const {
   MOREL_CHECK(!shards, Runtime,
               "the value of a distributed tensor is asked for: take full_tensor() (all processes together) or to_local()");
-  raise(ErrorKind::Runtime,
-        "the value of a tensor is asked for while a graph is compiled, where only its shape and dtype are known; do it "
-        "outside of the compiled function");
+  MOREL_CHECK(storage, Runtime,
+              "the value of a tensor is asked for while a graph is compiled, where only its shape and dtype are known; "
+              "do it outside of the compiled function");
+  raise(ErrorKind::Runtime, "the CPU cannot read a tensor that is on ", to_string(storage->device()),
+        "; copy it first, x.to(\"CPU\")");
 }
 
-Tensor Tensor::empty(const Shape& shape, DType dtype) {
+Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
   auto impl = make_ref<TensorImpl>();
   impl->size = num_elements(shape);
   impl->layout.shape = shape;
@@ -92,16 +94,16 @@ Tensor Tensor::empty(const Shape& shape, DType dtype) {
   int64_t bytes;
   MOREL_CHECK(!__builtin_mul_overflow(static_cast<int64_t>(impl->size), size_of(dtype), &bytes), Value, "a tensor ",
               describe(dtype, shape), " is too large");
-  impl->storage = Storage::allocate(static_cast<size_t>(bytes));
+  impl->storage = Storage::allocate(static_cast<size_t>(bytes), device);
   return Tensor(std::move(impl));
 }
 
-Tensor Tensor::empty_strided(const Shape& shape, const Strides& strides, DType dtype) {
+Tensor Tensor::empty_strided(const Shape& shape, const Strides& strides, DType dtype, Device device) {
   int64_t last = 0;
   for (size_t i = 0; i < shape.size(); ++i) last += (shape[i] - 1) * strides[i];
   const int64_t extent = num_elements(shape) == 0 ? 0 : last + 1;
-  return from_storage(Storage::allocate(static_cast<size_t>(extent * size_of(dtype))), Layout{shape, strides, 0},
-                      dtype);
+  return from_storage(Storage::allocate(static_cast<size_t>(extent * size_of(dtype)), device),
+                      Layout{shape, strides, 0}, dtype);
 }
 
 Tensor Tensor::full(const Shape& shape, DType dtype, double value) {

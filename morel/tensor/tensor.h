@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "morel/base/error.h"
 #include "morel/base/ref.h"
@@ -14,13 +15,16 @@
 
 namespace morel {
 
-enum class DeviceKind : uint8_t { CPU };
+enum class DeviceKind : uint8_t { CPU, OpenCL };
+inline constexpr int num_device_kinds = 2;
 struct Device {
   DeviceKind kind = DeviceKind::CPU;
   int8_t index = 0;
   bool operator==(const Device&) const = default;
+  bool is_cpu() const { return kind == DeviceKind::CPU; }
 };
-std::string to_string(Device device);
+std::string to_string(Device device);        // "CPU", "OpenCL:0"
+Device parse_device(std::string_view name);  // of any case; the index may be left out
 
 // Bytes of one allocation. `version` counts in-place changes, so that autograd can tell when a saved tensor was
 // overwritten.
@@ -30,8 +34,10 @@ class Storage final : public RefCounted {
   Storage(void* data, size_t bytes, Device device, Deleter deleter, void* context)
       : data_(data), bytes_(bytes), deleter_(deleter), context_(context), device_(device) {}
   ~Storage() override { deleter_(data_, bytes_, context_); }
-  static Ref<Storage> allocate(size_t bytes);
+  static Ref<Storage> allocate(size_t bytes, Device device = {});
 
+  // On a device beside the CPU no address but what its memory is known by there (tensor/device.h).
+  void* handle() const { return data_; }
   char* data() const { return static_cast<char*>(data_); }
   size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
@@ -90,7 +96,7 @@ class TensorImpl final : public RefCounted {
 
   bool is_symbolic() const { return !storage; }
   void* data() const {
-    if (!storage || shards) [[unlikely]]
+    if (!storage || shards || !storage->device().is_cpu()) [[unlikely]]
       raise_no_data();
     return storage->data() + layout.offset * size_of(dtype);
   }
@@ -104,8 +110,8 @@ class Tensor {
   Tensor() = default;
   explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
   // Uninitialised, contiguous.
-  static Tensor empty(const Shape& shape, DType dtype);
-  static Tensor empty_strided(const Shape& shape, const Strides& strides, DType dtype);
+  static Tensor empty(const Shape& shape, DType dtype, Device device = {});
+  static Tensor empty_strided(const Shape& shape, const Strides& strides, DType dtype, Device device = {});
   static Tensor full(const Shape& shape, DType dtype, double value);
   static Tensor from_storage(Ref<Storage> storage, Layout layout, DType dtype);
   // A tensor of a graph that is being built: shape and dtype, no data.
