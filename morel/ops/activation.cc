@@ -485,7 +485,7 @@ void register_smooth(Family& add) {
        .flags = kHidden,
        .dtypes = floats});
   add({.name = "glu",
-       .args = "x: Tensor, axis: int = -1",
+       .args = "x: Tensor, axis: axis = -1",
        .doc = "First half of x along axis times the sigmoid of the second half.",
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
@@ -503,7 +503,7 @@ void register_smooth(Family& add) {
 // exp(x - max) of a row and its sum. A row of -inf alone gives NaN, as 0 / 0.
 void register_softmax(Family& add) {
   add({.name = "softmax_rows",
-       .args = "input: Tensor, axis: int",
+       .args = "input: Tensor, axis: axis",
        .doc = "exp(input) / sum(exp(input)) along axis.",
        .rows =
            [](ProgramBuilder& rows, DType dtype) {
@@ -518,7 +518,7 @@ void register_softmax(Family& add) {
        .dtypes = floats,
        .onnx = {{"Softmax", 13, "input; axis <- axis = -1"}}});
   add({.name = "softmax_grad",
-       .args = "dout: Tensor, out: Tensor, axis: int",
+       .args = "dout: Tensor, out: Tensor, axis: axis",
        .doc = "out * (dout - sum(dout * out)).",
        .rows =
            [](ProgramBuilder& rows, DType dtype) {
@@ -537,7 +537,7 @@ void register_softmax(Family& add) {
        .flags = kHidden,
        .dtypes = floats});
   add({.name = "log_softmax",
-       .args = "logits: Tensor, axis: int = -1",
+       .args = "logits: Tensor, axis: axis = -1",
        .doc = "logits - log(sum(exp(logits))) along axis.",
        .rows =
            [](ProgramBuilder& rows, DType dtype) {
@@ -552,7 +552,7 @@ void register_softmax(Family& add) {
        .dtypes = floats,
        .onnx = {{"LogSoftmax", 13, "logits; axis <- axis = -1"}}});
   add({.name = "log_softmax_grad",
-       .args = "dout: Tensor, out: Tensor, axis: int",
+       .args = "dout: Tensor, out: Tensor, axis: axis",
        .doc = "dout - exp(out) * sum(dout).",
        .rows =
            [](ProgramBuilder& rows, DType dtype) {
@@ -570,7 +570,7 @@ void register_softmax(Family& add) {
        .flags = kHidden,
        .dtypes = floats});
   add({.name = "softmax",
-       .args = "input: Tensor, axis: int = -1, *, dtype: dtype? = None",
+       .args = "input: Tensor, axis: axis = -1, *, dtype: dtype? = None",
        .doc = "exp(input) / sum(exp(input)) along axis; input is converted to dtype first where that is given.",
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();

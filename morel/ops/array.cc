@@ -36,8 +36,9 @@ Sym as_list(const Sym& value) {
 
 void register_joins(Family& add) {
   add({.name = "concat",
-       .args = "tensors: Tensor[], axis: int = 0",
+       .args = "tensors: Tensor[], axis: axis = 0",
        .doc = "The tensors one after another along an existing axis.",
+       .axes = "...[axis] -> ...[axis]",
        .infer = infer_concat,
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms {
@@ -49,7 +50,7 @@ void register_joins(Family& add) {
        },
        .onnx = {{"Concat", 4, "tensors; axis <- axis"}}});
   add({.name = "stack",
-       .args = "tensors: Tensor[], axis: int = 0",
+       .args = "tensors: Tensor[], axis: axis = 0",
        .doc = "The tensors, all of one shape, one after another along a new axis.",
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
@@ -73,8 +74,9 @@ void register_joins(Family& add) {
 
 void register_reordering(Family& add) {
   add({.name = "flip",
-       .args = "input: Tensor, dims: int|int[]",
+       .args = "input: Tensor, dims: axis|axes",
        .doc = "Elements in opposite order along dims.",
+       .axes = "...[dims] -> ...[dims]",
        .infer =
            [](const ArgView& call) {
              normalize_axes(call.op(), "dims", call.value(1), call.rank(0));  // for its checks
@@ -83,8 +85,9 @@ void register_reordering(Family& add) {
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("flip", g.dout(), g[1])}; }});
   add({.name = "roll_axes",
-       .args = "input: Tensor, shifts: int[], dims: int[]",
+       .args = "input: Tensor, shifts: int[], dims: axes",
        .doc = "Elements moved on by shifts[i] places along dims[i]; what leaves at the end comes in at the front.",
+       .axes = "...[dims] -> ...[dims]",
        .infer = infer_like_first,
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms {
@@ -94,7 +97,7 @@ void register_reordering(Family& add) {
        },
        .flags = kHidden});
   add({.name = "roll",
-       .args = "input: Tensor, shifts: int|int[], dims: int|int[]? = None",
+       .args = "input: Tensor, shifts: int|int[], dims: axis|axes? = None",
        .doc = "Elements moved on by shifts[i] places along dims[i]; what leaves at the end comes in at the front. "
               "Without dims the input is "
               "taken as one axis.",
@@ -122,6 +125,7 @@ void register_reordering(Family& add) {
             ? "The matrices of the last two axes with zeros above the diagonal `diagonal` places right of the main one."
             : "The matrices of the last two axes with zeros below the diagonal `diagonal` places right of the main "
               "one.";
+    op.axes = "... [m] [n] -> ... [m] [n]";
     op.infer = [](const ArgView& call) {
       MOREL_CHECK(call.rank(0) >= 2, Value, "For '", display_name(call.op()),
                   "', the input must have at least 2 dimensions, but got ", to_string(call.value(0)));
@@ -180,8 +184,9 @@ void register_padding(Family& add) {
               "... Negative ones cut off.",
        .compose = pad});
   add({.name = "pad_axes",
-       .args = "input: Tensor, before: int[], after: int[], mode: str = 'constant', value: number = 0",
+       .args = "input: Tensor, before: each_axis, after: each_axis, mode: str = 'constant', value: number = 0",
        .doc = "before[i] and after[i] elements added at the ends of each axis i.",
+       .axes = "...[before after] -> ...[before after]",
        .infer = infer_pad,
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms {
@@ -195,8 +200,9 @@ void register_padding(Family& add) {
        .onnx = {
            {"Pad", 2, "input, before + after <- pads@11, value <- value@11; mode:pad_mode <- mode = 'constant'"}}});
   add({.name = "pad_axes_grad",
-       .args = "dout: Tensor, shape: int[], before: int[], after: int[], mode: str",
+       .args = "dout: Tensor, shape: shape, before: each_axis, after: each_axis, mode: str",
        .doc = "For each element the sum of dout over its copies.",
+       .axes = "...[before after] -> ...[before after]",
        .infer = infer_to_shape,
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("pad_axes", g.dout(), g[2], g[3], g[4])}; },
@@ -217,6 +223,7 @@ void register_copies(Family& add) {
   add({.name = "clone",
        .args = "input: Tensor",
        .doc = "A copy of input.",
+       .axes = "... -> ...",
        .infer = infer_like_first,
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {g.dout()}; },
@@ -224,6 +231,7 @@ void register_copies(Family& add) {
   add({.name = "convert_dtype",
        .args = "input: Tensor, dtype: dtype",
        .doc = "input converted to dtype.",
+       .axes = "... -> ...",
        .infer = [](const ArgView& call) -> Types {
          return {Type{call.dtype("dtype"), call.shape(0)}};
        },
@@ -240,7 +248,7 @@ void register_copies(Family& add) {
          return {c.tensor_dtype(0) == c.dtype("dtype") ? c[0] : c.builder()("convert_dtype", c[0], c["dtype"])};
        }});
   add({.name = "as_strided_grad",
-       .args = "src: Tensor, shape: int[], size: int[], stride: int[], offset: int",
+       .args = "src: Tensor, shape: shape, size: int[], stride: int[], offset: int",
        .doc = "Zeros of `shape` with src added at the places of as_strided(size, stride, offset).",
        .infer = infer_strided_place,
        .kernel = true,
@@ -262,6 +270,7 @@ void register_copies(Family& add) {
   add({.name = "copy_",
        .args = "input: Tensor, src: Tensor",
        .doc = "Overwrites input with src, converted and broadcast.",
+       .axes = "..., ... -> ...",
        .infer = [](const ArgView& call) -> Types {
          MOREL_CHECK(broadcast_shapes(call.op(), call.shape(0), call.shape(1)) == call.shape(0), Value, "For 'Copy_', ",
                      to_string(call.value(1)), " cannot be copied into ", to_string(call.value(0)));
@@ -279,6 +288,7 @@ void register_copies(Family& add) {
   add({.name = "fill_",
        .args = "input: Tensor, value: number",
        .doc = "Overwrites every element of input with value.",
+       .axes = "... -> ...",
        .compose = [](const Call& c) -> Syms {
          return {c.builder()("full", Ints(c.shape(0)), c.value("value"), c.tensor_dtype(0))};
        },

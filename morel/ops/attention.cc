@@ -72,6 +72,7 @@ void register_attention(Registry& registry) {
   add({.name = "attention",
        .args = "query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor?, scale: float, is_causal: bool",
        .doc = "softmax(query @ key^T * scale + mask) @ value and the logsumexp of each row of scores (float32).",
+       .axes = "b h [l] [d], b h [s] [d], b h [s] e, b h [l] [s] -> b h [l] e, b h [l]",
        .infer = [](const ArgView& c) -> Types {
          check_attention(c);
          const Shape& q = c.shape(0);
@@ -91,6 +92,8 @@ void register_attention(Registry& registry) {
                "Tensor, logsumexp: Tensor, "
                "dout: Tensor",
        .doc = "Gradients of attention at query, key and value.",
+       .axes = "b h [l] [d], b h [s] [d], b h [s] [e], b h [l] [s], b h [l] [e], b h [l], b h [l] [e] -> b h [l] [d], "
+               "b h [s] [d], b h [s] [e]",
        .infer = [](const ArgView& c) -> Types {
          return {type_of(c.value(0)), type_of(c.value(1)), type_of(c.value(2))};
        },

@@ -42,10 +42,11 @@ Types convolution_infer(const ArgView& c) {
 void register_convolution(Family& add) {
   constexpr std::string_view window = "stride: int[], padding: int[], dilation: int[], groups: int";
   static const std::string forward_args = cat("input: Tensor, weight: Tensor, bias: Tensor?, ", window);
-  static const std::string grad_args = cat("dout: Tensor, other: Tensor, size: int[], ", window);
+  static const std::string grad_args = cat("dout: Tensor, other: Tensor, size: shape, ", window);
   add({.name = "convolution",
        .args = forward_args,
        .doc = "2-D convolution (cross-correlation); padding is (top, bottom, left, right).",
+       .axes = "n (groups c) [...], (groups o) c [...], (groups o) -> n (groups o) [...]",
        .infer = convolution_infer,
        .kernel = true,
        .strides = prefer_channels_last,
@@ -65,6 +66,7 @@ void register_convolution(Family& add) {
   add({.name = "convolution_input_grad",
        .args = grad_args,
        .doc = "Gradient of a convolution at its input: dout, weight and the input's size.",
+       .axes = "n (groups o) [...], (groups o) c [...] -> n (groups c) [...]",
        .infer = sized,
        .kernel = true,
        .strides = prefer_channels_last,
@@ -79,6 +81,7 @@ void register_convolution(Family& add) {
   add({.name = "convolution_weight_grad",
        .args = grad_args,
        .doc = "Gradient of a convolution at its weight: dout, input and the weight's size.",
+       .axes = "n (groups o) [...], n (groups c) [...] -> (groups o) c [...]",
        .infer = sized,
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms {
@@ -203,6 +206,7 @@ void register_pooling(Family& add) {
        .args = max_args,
        .doc = "Largest element of each window and its flat position in the image (H * W); padding is (top, bottom, "
               "left, right).",
+       .axes = "n c [...] -> n c [...], n c [...]",
        .infer = [](const ArgView& c) -> Types {
          Types out = pool_infer(c);
          out.push_back({DType::Int32, out[0].shape});
@@ -220,10 +224,11 @@ void register_pooling(Family& add) {
                  "input; kernel_size <- kernel_shape, stride <- strides, padding:pads <- pads, dilation <- dilations, "
                  "ceil_mode <- ceil_mode = 0, 0 <- storage_order = 0, rank(input) == 4 -> input"}}});
   static const std::string max_grad_args =
-      "dout: Tensor, indices: Tensor, size: int[], kernel_size: int[], stride: int[], padding: int[], dilation: int[]";
+      "dout: Tensor, indices: Tensor, size: shape, kernel_size: int[], stride: int[], padding: int[], dilation: int[]";
   add({.name = "max_pool2d_grad",
        .args = max_grad_args,
        .doc = "Adds each cotangent at the position from which the forward pass took its maximum.",
+       .axes = "n c [...], n c [...] -> n c [...]",
        .infer = [](const ArgView& c) -> Types {
          return {Type{c.tensor_dtype(0), Shape(c.ints("size"))}};
        },
@@ -237,10 +242,11 @@ void register_pooling(Family& add) {
       "kernel_size: int[], stride: int[], padding: int[], dilation: int[], ceil_mode: bool, count_include_pad: bool, "
       "divisor_override: int";
   static const std::string avg_args = "input: Tensor, " + avg_window;
-  static const std::string avg_grad_args = "dout: Tensor, size: int[], " + avg_window;
+  static const std::string avg_grad_args = "dout: Tensor, size: shape, " + avg_window;
   add({.name = "average_pool2d",
        .args = avg_args,
        .doc = "Mean of each window; divisor_override 0 divides by the number of elements.",
+       .axes = "n c [...] -> n c [...]",
        .infer = pool_infer,
        .kernel = true,
        .strides = strides_like<0>,
@@ -257,6 +263,7 @@ void register_pooling(Family& add) {
   add({.name = "average_pool2d_grad",
        .args = avg_grad_args,
        .doc = "Spreads each cotangent over its window.",
+       .axes = "n c [...] -> n c [...]",
        .infer = [](const ArgView& c) -> Types {
          return {Type{c.tensor_dtype(0), Shape(c.ints("size"))}};
        },
@@ -284,6 +291,7 @@ void register_adaptive(Family& add) {
   add({.name = "adaptive_max_pool2d_with_indices",
        .args = "input: Tensor, output_size: int[]",
        .doc = "Largest element of each of output_size windows that cover the image, and its flat position.",
+       .axes = "n c [...] -> n c [...], n c [...]",
        .infer = [](const ArgView& c) -> Types {
          Types out = adaptive_infer(c);
          out.push_back({DType::Int32, out[0].shape});
@@ -299,8 +307,9 @@ void register_adaptive(Family& add) {
        .dtypes = floats,
        .onnx = {{"GlobalMaxPool", 1, "input; output_size == (1, 1), rank(input) == 4 -> input"}}});
   add({.name = "adaptive_max_pool2d_grad",
-       .args = "dout: Tensor, indices: Tensor, size: int[]",
+       .args = "dout: Tensor, indices: Tensor, size: shape",
        .doc = "Adds each cotangent at the position from which the forward pass took its maximum.",
+       .axes = "n c [...], n c [...] -> n c [...]",
        .infer = sized,
        .kernel = true,
        .strides = strides_like<0>,
@@ -311,6 +320,7 @@ void register_adaptive(Family& add) {
   add({.name = "adaptive_average_pool2d",
        .args = "input: Tensor, output_size: int[]",
        .doc = "Mean of each of output_size windows that cover the image.",
+       .axes = "n c [...] -> n c [...]",
        .infer = adaptive_infer,
        .kernel = true,
        .strides = strides_like<0>,
@@ -321,8 +331,9 @@ void register_adaptive(Family& add) {
        .dtypes = floats,
        .onnx = {{"GlobalAveragePool", 1, "input; output_size == (1, 1), rank(input) == 4"}}});
   add({.name = "adaptive_average_pool2d_grad",
-       .args = "dout: Tensor, size: int[]",
+       .args = "dout: Tensor, size: shape",
        .doc = "Spreads each cotangent over its window.",
+       .axes = "n c [...] -> n c [...]",
        .infer = sized,
        .kernel = true,
        .strides = strides_like<0>,

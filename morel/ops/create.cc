@@ -30,25 +30,25 @@ void register_constants(Family& add) {
     return {Type{call.dtype_or("dtype", DType::Float32), size_of(call, "size")}};
   };
   add({.name = "empty",
-       .args = "size: int|int[], dtype: dtype? = Float32",
+       .args = "size: int|shape, dtype: dtype? = Float32",
        .doc = "A new tensor whose elements are not set.",
        .infer = infer_sized,
        .kernel = true,
        .flags = kNoGrad});
   add({.name = "zeros",
-       .args = "size: int|int[], dtype: dtype? = Float32",
+       .args = "size: int|shape, dtype: dtype? = Float32",
        .doc = "A new tensor of zeros.",
        .infer = infer_sized,
        .kernel = true,
        .flags = kNoGrad});
   add({.name = "ones",
-       .args = "size: int|int[], dtype: dtype? = Float32",
+       .args = "size: int|shape, dtype: dtype? = Float32",
        .doc = "A new tensor of ones.",
        .infer = infer_sized,
        .kernel = true,
        .flags = kNoGrad});
   add({.name = "full",
-       .args = "size: int|int[], fill_value: number, dtype: dtype? = None",
+       .args = "size: int|shape, fill_value: number, dtype: dtype? = None",
        .doc = "A new tensor filled with fill_value.",
        .infer = [](const ArgView& call) -> Types {
          return {Type{call.dtype_or("dtype", dtype_of_number(call.value("fill_value"))), size_of(call, "size")}};
@@ -201,7 +201,8 @@ Syms diag_embed(const Call& c) {
 
 void register_from_tensors(Family& add) {
   add({.name = "one_hot",
-       .args = "indices: Tensor, depth: int, on_value: Tensor|number = 1, off_value: Tensor|number = 0, axis: int = -1",
+       .args =
+           "indices: Tensor, depth: int, on_value: Tensor|number = 1, off_value: Tensor|number = 0, axis: axis = -1",
        .doc = "A new axis of `depth` elements: on_value at the index, off_value elsewhere; nothing is on where an "
               "index is out of range.",
        .compose = one_hot});
@@ -215,7 +216,7 @@ void register_from_tensors(Family& add) {
        .promotion = Promotion::Complex,
        .dtypes = set_of({DType::Float32, DType::Float64})});
   add({.name = "diag_embed",
-       .args = "input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1",
+       .args = "input: Tensor, offset: int = 0, dim1: axis = -2, dim2: axis = -1",
        .doc = "Matrices, along the new axes dim1 and dim2, with the last axis of input on the diagonal `offset` places "
               "right of the main one.",
        .compose = diag_embed});

@@ -1,4 +1,5 @@
 // Reading and writing elements by index.
+#include "morel/ops/axes.h"
 #include "morel/ops/registry.h"
 
 namespace morel {
@@ -37,26 +38,200 @@ Types index_infer(const ArgView& c) {
   return {Type{c.tensor_dtype(0), out}};
 }
 
+// Axes of a call that puts the axes of index tensors where axes of a tensor were: `of_tensor` has those, `of_values`
+// the others. Which slices are read depends on the indices, so indexed axes are whole.
+AxisMap indexed_axes(const Shape& tensor, std::span<const char> indexed, const Values& indices, const Shape& values,
+                     size_t at, TensorFactors& of_tensor, TensorFactors& of_values) {
+  AxisMap map;
+  for (size_t i = 0; i < tensor.size(); ++i)
+    of_tensor.push_back({map.add(indexed[i] ? FactorKind::Whole : FactorKind::Map, tensor[i])});
+  size_t picked = 0;
+  for (const Value& index : indices) picked = std::max(picked, shape_of(index).size());
+  std::vector<int> of_index;
+  for (size_t i = 0; i < picked; ++i) of_index.push_back(map.add(FactorKind::Map, values[at + i]));
+  for (size_t i = 0; i <= tensor.size(); ++i) {
+    if (of_values.size() == at)
+      for (const int factor : of_index) of_values.push_back({factor});
+    if (i < tensor.size() && !indexed[i]) of_values.push_back(of_tensor[i]);
+  }
+  for (const Value& index : indices) {
+    const Shape& shape = shape_of(index);
+    map.inputs.emplace_back(shape.size());
+    for (size_t i = 0; i < shape.size(); ++i) {
+      const size_t place = i + picked - shape.size();
+      if (shape[i].identical(values[at + place])) map.inputs.back()[i].push_back(of_index[place]);
+    }
+  }
+  return map;
+}
+
+// The same for `index` (from_values: and for its gradient, which has the values as argument 0).
+template <bool from_values>
+AxisMap index_axes(const ArgView& c, std::span<const Type> outs) {
+  const Shape &tensor = from_values ? outs[0].shape : c.shape(0), &values = from_values ? c.shape(0) : outs[0].shape;
+  const Value::List& list = c.value("indices").list();
+  std::vector<char> indexed(tensor.size());
+  Values indices;
+  size_t first = tensor.size(), last = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].is_none()) continue;
+    indexed[i] = 1;
+    indices.push_back(list[i]);
+    first = std::min(first, i);
+    last = i;
+  }
+  const bool adjacent = !indices.empty() && last - first + 1 == indices.size();
+  TensorFactors of_tensor, of_values;
+  AxisMap map = indexed_axes(tensor, indexed, indices, values, adjacent ? first : 0, of_tensor, of_values);
+  map.inputs.insert(map.inputs.begin(), from_values ? of_values : of_tensor);
+  map.outputs = {from_values ? of_tensor : of_values};
+  return map;
+}
+
+template <bool from_values>
+AxisMap take_axis_axes(const ArgView& c, std::span<const Type> outs) {
+  const Shape &tensor = from_values ? outs[0].shape : c.shape(0), &values = from_values ? c.shape(0) : outs[0].shape;
+  const size_t axis = static_cast<size_t>(c.axis("axis", static_cast<int64_t>(tensor.size())));
+  std::vector<char> indexed(tensor.size());
+  if (!indexed.empty()) indexed[axis] = 1;
+  TensorFactors of_tensor, of_values;
+  AxisMap map = indexed_axes(tensor, indexed, {c.value("indices")}, values, axis, of_tensor, of_values);
+  map.inputs.insert(map.inputs.begin(), from_values ? of_values : of_tensor);
+  map.outputs = {from_values ? of_tensor : of_values};
+  return map;
+}
+
+// Calls of `index` for a batch: the batch is one more indexed axis.
+class BatchIndex {
+ public:
+  // `indices`: of the call for one example; their tensors are batches if `batched`.
+  BatchIndex(const VmapCall& c, const Value::List& indices, bool batched) : b_(c.builder()), batch_(c.batch()) {
+    size_t last = 0, count = 0;
+    first_ = indices.size();
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (indices[i].is_none()) continue;
+      first_ = std::min(first_, i);
+      last = i;
+      ++count;
+      picked_ = std::max(picked_, shape_of(indices[i]).size() - (batched ? 1 : 0));
+    }
+    // With the batch in front, the group is not adjacent any more and its axes come first.
+    moves_ = first_ > 0 && last - first_ + 1 == count;
+    Ints lead(picked_ + 1, 1);
+    lead[0] = batch_;
+    list_.push_back(b_("reshape", b_("arange_from", 0, batch_, 1, DType::Int64), lead).value());
+    for (const Value& index : indices)
+      list_.push_back(index.is_none() || !batched ? index : aligned(Sym(b_, index), picked_).value());
+  }
+  const Value::List& list() const { return list_; }
+  // An operand with the batch in front; `values`: as the result of `index`, with as many axes as it has.
+  Sym operand(const VmapCall& c, size_t arg) const {
+    if (c.batched(arg)) return c[arg];
+    Ints size(c.shape(arg));
+    size.insert(size.begin(), batch_);
+    return b_("broadcast_to", c[arg], size);
+  }
+  // A batch of values that broadcast to `rank` axes, with ones in front of theirs.
+  Sym aligned(const Sym& x, size_t rank) const {
+    Ints size(x.shape());
+    while (size.size() < rank + 1) size.insert(size.begin() + 1, 1);
+    return b_("reshape", x, size);
+  }
+  // Results with the picked axes first, put where they belong; and back.
+  Sym placed(const Sym& x) const { return moved(x, false); }
+  Sym unplaced(const Sym& x) const { return moved(x, true); }
+
+ private:
+  Sym moved(const Sym& x, bool back) const {
+    if (!moves_) return x;
+    Ints dims;  // of the placed one, as axes of the other
+    const int64_t rank = x.rank(), first = static_cast<int64_t>(first_), picked = static_cast<int64_t>(picked_);
+    dims.push_back(0);
+    for (int64_t i = 0; i < first; ++i) dims.push_back(1 + picked + i);
+    for (int64_t i = 0; i < picked; ++i) dims.push_back(1 + i);
+    for (int64_t i = 1 + first + picked; i < rank; ++i) dims.push_back(i);
+    if (!back) return b_("transpose", x, dims);
+    Ints inverse(dims.size(), 0);
+    for (size_t i = 0; i < dims.size(); ++i) inverse[static_cast<size_t>(int64_t(dims[i]))] = static_cast<int64_t>(i);
+    return b_("transpose", x, inverse);
+  }
+
+  Builder& b_;
+  Dim batch_;
+  Value::List list_;
+  size_t first_ = 0, picked_ = 0;
+  bool moves_ = false;
+};
+
+Ints with_batch(const VmapCall& c, const Ints& size) {
+  Ints out = size;
+  out.insert(out.begin(), c.batch());
+  return out;
+}
+
+Syms index_vmap(const VmapCall& c) {
+  const BatchIndex at(c, c.value(1).list(), c.batched(1));
+  return {at.placed(c.builder()("index", at.operand(c, 0), at.list()))};
+}
+Syms index_grad_vmap(const VmapCall& c) {
+  const BatchIndex at(c, c.value(1).list(), c.batched(1));
+  return {c.builder()("index_grad", at.unplaced(at.operand(c, 0)), at.list(), with_batch(c, c.ints("size")))};
+}
+Syms index_put_vmap(const VmapCall& c) {
+  const BatchIndex at(c, c.value(1).list(), c.batched(1));
+  size_t rank = c.example_shape(0).size();
+  for (const Value& index : c.value(1).list()) rank -= index.is_none() ? 0 : 1;
+  for (const Value& index : c.value(1).list())
+    if (!index.is_none()) {
+      rank += shape_of(at.list()[1]).size() - 1;
+      break;
+    }
+  return {c.builder()("index_put_", c[0], at.list(), at.unplaced(at.aligned(at.operand(c, 2), rank)), c[3])};
+}
+// Indices that are batches go with the batch axis through `index`; others leave the operand's batch alone.
+Syms take_axis_vmap(const VmapCall& c) {
+  const int64_t axis =
+      normalize_axis(c.op(), "axis", c.integer("axis"), static_cast<int64_t>(c.example_shape(0).size()));
+  if (!c.batched(1)) return {c.builder()("take_axis", c[0], c[1], axis + 1)};
+  Value::List list(static_cast<size_t>(axis), Value());
+  list.push_back(c.value(1));
+  const BatchIndex at(c, list, true);
+  return {at.placed(c.builder()("index", at.operand(c, 0), at.list()))};
+}
+Syms take_axis_grad_vmap(const VmapCall& c) {
+  const Ints size = with_batch(c, c.ints("size"));
+  const int64_t axis = normalize_axis(c.op(), "axis", c.integer("axis"), static_cast<int64_t>(size.size()) - 1);
+  if (!c.batched(1)) return {c.builder()("take_axis_grad", c[0], c[1], size, axis + 1)};
+  Value::List list(static_cast<size_t>(axis), Value());
+  list.push_back(c.value(1));
+  const BatchIndex at(c, list, true);
+  return {c.builder()("index_grad", at.unplaced(at.operand(c, 0)), at.list(), size)};
+}
+
 void register_advanced(Family& add) {
   add({.name = "index",
        .args = "input: Tensor, indices: Tensor[]",
        .doc = "input[indices]: one integer tensor (or None: the whole axis) per leading axis; index tensors broadcast "
               "against each other. "
               "Their axes stand where the indexed axes were, or first when those are not adjacent.",
+       .axis_rule = index_axes<false>,
        .infer = index_infer,
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("index_grad", g.dout(), g[1], Ints(g.shape(0)))}; },
        .saves = {bits({1}), 0},
+       .vmap = index_vmap,
        .flags = kHidden});
   add({.name = "index_grad",
-       .args = "dout: Tensor, indices: Tensor[], size: int[]",
+       .args = "dout: Tensor, indices: Tensor[], size: shape",
        .doc = "Zeros of `size` with dout added at the indices, in their order.",
+       .axis_rule = index_axes<true>,
        .infer = [](const ArgView& c) -> Types {
          return {Type{c.tensor_dtype(0), Shape(c.ints("size"))}};
        },
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("index", g.dout(), g[1])}; },
        .saves = {bits({1}), 0},
+       .vmap = index_grad_vmap,
        .flags = kHidden});
   add({.name = "index_put_",
        .args = "input: Tensor, indices: Tensor[], values: Tensor, accumulate: bool = False",
@@ -73,6 +248,7 @@ void register_advanced(Family& add) {
          return {dx, Sym(), dvalues};
        },
        .saves = {bits({1}), 0},
+       .vmap = index_put_vmap,
        .flags = kInPlace});
   add({.name = "index_put",
        .args = "input: Tensor, indices: Tensor[], values: Tensor, accumulate: bool = False",
@@ -87,9 +263,10 @@ void register_advanced(Family& add) {
 
 void register_gather(Family& add) {
   add({.name = "take_axis",
-       .args = "input: Tensor, indices: Tensor, axis: int",
+       .args = "input: Tensor, indices: Tensor, axis: axis",
        .doc =
            "Slices of input along axis at the indices: input[..., indices, ...]; negative indices count from the end.",
+       .axis_rule = take_axis_axes<false>,
        .infer = [](const ArgView& c) -> Types {
          check_integer_index(c, 1);
          const Shape &x = c.shape(0), &indices = c.shape(1);
@@ -104,20 +281,23 @@ void register_gather(Family& add) {
          return {g.builder()("take_axis_grad", g.dout(), g[1], Ints(g.shape(0)), g[2])};
        },
        .saves = {bits({1}), 0},
+       .vmap = take_axis_vmap,
        .flags = kHidden,
        .onnx = {{"Gather", 1, "input, indices; axis <- axis = 0"}}});
   add({.name = "take_axis_grad",
-       .args = "dout: Tensor, indices: Tensor, size: int[], axis: int",
+       .args = "dout: Tensor, indices: Tensor, size: shape, axis: axis",
        .doc = "Zeros of `size` with the slices of dout added at the indices along axis, in their order.",
+       .axis_rule = take_axis_axes<true>,
        .infer = [](const ArgView& c) -> Types {
          return {Type{c.tensor_dtype(0), Shape(c.ints("size"))}};
        },
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("take_axis", g.dout(), g[1], g[3])}; },
        .saves = {bits({1}), 0},
+       .vmap = take_axis_grad_vmap,
        .flags = kHidden});
   add({.name = "gather",
-       .args = "input_params: Tensor, input_indices: Tensor, axis: int, batch_dims: int = 0",
+       .args = "input_params: Tensor, input_indices: Tensor, axis: axis, batch_dims: int = 0",
        .doc = "Slices of input_params along axis at input_indices; the first batch_dims axes of both run together.",
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
@@ -132,7 +312,7 @@ void register_gather(Family& add) {
          return {b("stack", parts, 0)};
        }});
   add({.name = "index_select",
-       .args = "input: Tensor, axis: int, index: Tensor",
+       .args = "input: Tensor, axis: axis, index: Tensor",
        .doc = "Slices of input along axis at the positions in the vector index.",
        .compose = [](const Call& c) -> Syms {
          MOREL_CHECK(c.rank(2) <= 1, Value, "For 'IndexSelect', 'index' must have one dimension, but got ",
@@ -176,8 +356,9 @@ void register_gather(Family& add) {
     return {Type{c.tensor_dtype(0), index}};
   };
   add({.name = "gather_elements",
-       .args = "input: Tensor, dim: int, index: Tensor",
+       .args = "input: Tensor, dim: axis, index: Tensor",
        .doc = "out[i, j, ...] = input[index[i, j, ...], j, ...] for dim 0, alike for others.",
+       .axes = "...[dim], ...[dim] -> ...[dim]",
        .infer = like_index,
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms {
@@ -188,9 +369,10 @@ void register_gather(Family& add) {
        .saves = {bits({2}), 0},
        .onnx = {{"GatherElements", 11, "input, index; dim <- axis = 0"}}});
   add({.name = "scatter_add_elements",
-       .args = "input: Tensor, dim: int, index: Tensor, src: Tensor",
+       .args = "input: Tensor, dim: axis, index: Tensor, src: Tensor",
        .doc = "A copy of input with src[i, j, ...] added at [index[i, j, ...], j, ...] for dim 0, alike for others, in "
               "order.",
+       .axes = "...[dim], ...[dim], ...[dim] -> ...[dim]",
        .infer = infer_like_first,
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms {
@@ -200,9 +382,10 @@ void register_gather(Family& add) {
        .flags = kHidden,
        .onnx = {{"ScatterElements", 11, "input, index, src; dim <- axis = 0, 'add' <- reduction = 'none'"}}});
   add({.name = "scatter_elements",
-       .args = "input: Tensor, dim: int, index: Tensor, src: Tensor",
+       .args = "input: Tensor, dim: axis, index: Tensor, src: Tensor",
        .doc = "A copy of input with src[i, j, ...] written at [index[i, j, ...], j, ...] for dim 0, alike for others; "
               "the last one wins.",
+       .axes = "...[dim], ...[dim], ...[dim] -> ...[dim]",
        .infer = infer_like_first,
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms {

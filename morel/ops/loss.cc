@@ -206,13 +206,14 @@ void register_classification(Family& add) {
        .args = "target: Tensor, weight: Tensor?, classes: int, ignore_index: int, dtype: dtype",
        .doc = "The weight of each target's class (1 without weight), 0 for ignore_index; ValueError for other classes "
               "out of range.",
+       .axes = "..., [c] -> ...",
        .infer = [](const ArgView& call) -> Types {
          return {Type{call.dtype("dtype"), call.shape(0)}};
        },
        .kernel = true,
        .flags = kNoGrad | kHidden});
   add({.name = "cross_entropy_rows",
-       .args = "input: Tensor, target: Tensor, weight: Tensor, axis: int",
+       .args = "input: Tensor, target: Tensor, weight: Tensor, axis: axis",
        .doc = "weight * (log(sum(exp(input))) - input[target]) along axis, and log(sum(exp(input))). target and weight "
               "have one element there.",
        .rows = cross_entropy_forward,
@@ -221,7 +222,7 @@ void register_classification(Family& add) {
        .flags = kHidden,
        .dtypes = floats});
   add({.name = "cross_entropy_rows_grad",
-       .args = "input: Tensor, target: Tensor, weight: Tensor, lse: Tensor, dloss: Tensor, axis: int",
+       .args = "input: Tensor, target: Tensor, weight: Tensor, lse: Tensor, dloss: Tensor, axis: axis",
        .doc = "Gradient of cross_entropy_rows with respect to input.",
        .rows = cross_entropy_backward,
        .grad = cross_entropy_second,
@@ -229,7 +230,7 @@ void register_classification(Family& add) {
        .flags = kHidden,
        .dtypes = floats});
   add({.name = "nll_rows",
-       .args = "input: Tensor, target: Tensor, weight: Tensor, axis: int",
+       .args = "input: Tensor, target: Tensor, weight: Tensor, axis: axis",
        .doc = "-weight * input[target] along axis. target and weight have one element there.",
        .rows =
            [](ProgramBuilder& rows, DType dtype) {
@@ -464,7 +465,7 @@ Syms multi_margin_loss(const Call& c) {
 
 void register_margins(Family& add) {
   add({.name = "cosine_similarity",
-       .args = "x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08",
+       .args = "x1: Tensor, x2: Tensor, dim: axis = 1, eps: float = 1e-08",
        .doc = "sum(x1 * x2) / max(|x1| |x2|, eps) along dim.",
        .compose = [](const Call& c) -> Syms {
          return {cosine(c.builder(), c[0], c[1], c.integer("dim"), c.number("eps"))};

@@ -401,6 +401,7 @@ void register_batch_norm(Family& add) {
        .args = "input: Tensor, weight: Tensor?, bias: Tensor?, eps: float",
        .doc = "input normalised per channel (axis 1) by the statistics of the batch; mean, variance and 1 / "
               "sqrt(variance + eps).",
+       .axes = "[n] c [...], c, c -> [n] c [...], c, c, c",
        .infer = infer_batch_norm,
        .kernel = true,
        .strides = strides_like<0>,
@@ -411,6 +412,7 @@ void register_batch_norm(Family& add) {
   add({.name = "batch_norm_grad",
        .args = "dout: Tensor, input: Tensor, weight: Tensor?, mean: Tensor, inverse_std: Tensor",
        .doc = "Gradients of batch_norm_training: of input, weight and bias.",
+       .axes = "[n] c [...], [n] c [...], c, c, c -> [n] c [...], c, c",
        .infer = [](const ArgView& call) -> Types {
          const Type parameter{compute_dtype(call.tensor_dtype(1)), Shape{call.shape(1)[1]}};
          return {Type{call.tensor_dtype(1), call.shape(1)}, parameter, parameter};
@@ -425,6 +427,7 @@ void register_batch_norm(Family& add) {
        .args = "input: Tensor, batch: Tensor, momentum: float, unbiased_count: int",
        .doc = "input = (1 - momentum) * input + momentum * scale * batch, in place, where scale is n / (n - 1) for an "
               "unbiased_count n of more than 1, and 1 otherwise.",
+       .axes = "..., ... -> ...",
        .kernel = true,
        .flags = kInPlace | kEffect | kNoGrad | kHidden,
        .dtypes = floats});
@@ -527,6 +530,7 @@ void register_group_norm(Family& add) {
   add({.name = "group_norm_forward",
        .args = "input: Tensor, weight: Tensor?, bias: Tensor?, groups: int, eps: float",
        .doc = "input normalised per sample and group of channels; mean and 1 / sqrt(variance + eps) of each.",
+       .axes = "n (groups [c]) [...], (groups [c]), (groups [c]) -> n (groups [c]) [...], n groups, n groups",
        .infer = infer_group_norm,
        .kernel = true,
        .grad = group_norm_forward_grad,
@@ -536,6 +540,8 @@ void register_group_norm(Family& add) {
   add({.name = "group_norm_grad",
        .args = "dout: Tensor, input: Tensor, weight: Tensor?, mean: Tensor, inverse_std: Tensor, groups: int",
        .doc = "Gradients of group_norm_forward: of input, weight and bias.",
+       .axes = "n (groups [c]) [...], n (groups [c]) [...], (groups [c]), n groups, n groups -> n (groups [c]) [...], "
+               "(groups [c]), (groups [c])",
        .infer = [](const ArgView& call) -> Types {
          const Type parameter{compute_dtype(call.tensor_dtype(1)), Shape{call.shape(1)[1]}};
          return {Type{call.tensor_dtype(1), call.shape(1)}, parameter, parameter};
@@ -560,7 +566,7 @@ void register_group_norm(Family& add) {
 
 void register_scaling(Family& add) {
   add({.name = "normalize",
-       .args = "input: Tensor, p: float = 2.0, dim: int|int[] = 1, eps: float = 1e-12",
+       .args = "input: Tensor, p: float = 2.0, dim: axis|axes = 1, eps: float = 1e-12",
        .doc = "input / max(p-norm along dim, eps).",
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
@@ -568,7 +574,7 @@ void register_scaling(Family& add) {
          return {c[0] / b("maximum", norm, c.number("eps"))};
        }});
   add({.name = "l2_normalize",
-       .args = "input: Tensor, axis: int|int[] = 0, epsilon: float = 0.0001",
+       .args = "input: Tensor, axis: axis|axes = 0, epsilon: float = 0.0001",
        .doc = "input / sqrt(max(sum(input^2) along axis, epsilon)).",
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();

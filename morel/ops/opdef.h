@@ -18,6 +18,8 @@
 namespace morel {
 
 struct OpDef;
+struct AxisMap;
+struct AxesPattern;
 
 // Read access to the arguments of one call by their schema names. All arguments are present (defaults filled in).
 class ArgView {
@@ -85,7 +87,29 @@ class GradCall : public Call {
   uint32_t needs_;
 };
 
+// A call of which some operands are batches, with the axis of the batch in front.
+class VmapCall : public Call {
+ public:
+  VmapCall(Builder& builder, const OpDef& op, std::span<const Value> args, std::span<const char> batched, Dim batch)
+      : Call(builder, op, args), batched_(batched), batch_(batch) {}
+  Dim batch() const { return batch_; }
+  // Of a list: all of its tensors are batches, or none.
+  bool batched(size_t idx) const { return batched_[idx] != 0; }
+  // Shape of one example of argument `idx`.
+  Shape example_shape(size_t idx) const {
+    const Shape& all = shape(idx);
+    return Shape(all.begin() + (batched(idx) ? 1 : 0), all.end());
+  }
+
+ private:
+  std::span<const char> batched_;
+  Dim batch_;
+};
+
 // ---- rules ----
+using AxisRule = AxisMap (*)(const ArgView& call, std::span<const Type> outs);
+// Results for the whole batch, with its axis in front; none: this call is left to the general ways (transform/vmap.h).
+using VmapRule = Syms (*)(const VmapCall& call);
 using InferRule = Types (*)(const ArgView& call);
 using ComposeRule = Syms (*)(const Call& call);
 // One Sym for each argument (missing ones at the end and null ones: no gradient). Sums over broadcast axes and casts to
@@ -213,7 +237,8 @@ struct OpDef {
   std::string_view name = {};
   std::string_view args = {};
   std::string_view doc = {};
-  std::string_view axes = {};  // einsum-like: "... m k, ... k n -> ... m n"
+  std::string_view axes = {};    // "... m k, ... k n -> ... m n": see ops/axes.h
+  AxisRule axis_rule = nullptr;  // where no `axes` can say it
   InferRule infer = nullptr;
   LoopRule loop = {};
   RowsRule rows = nullptr;
@@ -233,6 +258,7 @@ struct OpDef {
   GradRule grad = nullptr;
   DerivativeRule derivative = nullptr;  // instead of grad, for functions of one variable
   Saves saves = {};
+  VmapRule vmap = nullptr;  // only where it does not follow from `axes`
   uint32_t flags = 0;
   Promotion promotion = Promotion::Same;
   uint32_t bool_args = 0;       // elementwise: arguments that are conditions, converted to bool
@@ -247,6 +273,7 @@ struct OpDef {
 
   // -- derived at registration --
   Schema schema = {};
+  const AxesPattern* axes_pattern = nullptr;  // of `axes`
   int id = -1;
   std::string_view family = {};
   std::string_view file = {};

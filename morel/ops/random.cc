@@ -45,21 +45,21 @@ void register_random(Registry& registry) {
        .flags = kNoGrad | kRandom | kEffect | kHidden,
        .dtypes = set_of({DType::Int64})});
   add({.name = "random_uniform",
-       .args = "size: int[], low: float = 0.0, high: float = 1.0, dtype: dtype? = None, rng: rng",
+       .args = "size: shape, low: float = 0.0, high: float = 1.0, dtype: dtype? = None, rng: rng",
        .doc = "Uniform numbers in [low, high).",
        .infer = sized,
        .kernel = true,
        .flags = kNoGrad | kRandom | kHidden,
        .dtypes = floats});
   add({.name = "random_normal",
-       .args = "size: int[], mean: float = 0.0, std: float = 1.0, dtype: dtype? = None, rng: rng",
+       .args = "size: shape, mean: float = 0.0, std: float = 1.0, dtype: dtype? = None, rng: rng",
        .doc = "Normal numbers of the given mean and standard deviation.",
        .infer = sized,
        .kernel = true,
        .flags = kNoGrad | kRandom | kHidden,
        .dtypes = floats});
   add({.name = "random_truncated_normal",
-       .args = "size: int[], mean: float = 0.0, std: float = 1.0, low: float = -2.0, high: float = 2.0, dtype: dtype? "
+       .args = "size: shape, mean: float = 0.0, std: float = 1.0, low: float = -2.0, high: float = 2.0, dtype: dtype? "
                "= None, rng: rng",
        .doc = "Normal numbers limited to [low, high] by drawing from the part of the distribution in it.",
        .infer = sized,
@@ -67,7 +67,7 @@ void register_random(Registry& registry) {
        .flags = kNoGrad | kRandom | kHidden,
        .dtypes = floats});
   add({.name = "random_integers",
-       .args = "size: int[], low: int, high: int, dtype: dtype? = Int64, rng: rng",
+       .args = "size: shape, low: int, high: int, dtype: dtype? = Int64, rng: rng",
        .doc = "Uniform integers in [low, high).",
        .infer = [](const ArgView& c) -> Types {
          MOREL_CHECK(c.integer("low") < c.integer("high"), Value,
@@ -89,6 +89,7 @@ void register_random(Registry& registry) {
   add({.name = "random_bernoulli",
        .args = "p: Tensor, rng: rng",
        .doc = "1 with the probability of each element, else 0.",
+       .axes = "... -> ...",
        .infer = infer_like_first,
        .kernel = true,
        .flags = kNoGrad | kRandom | kHidden,
@@ -97,6 +98,7 @@ void register_random(Registry& registry) {
        .args = "input: Tensor, p: float, rng: rng",
        .doc = "input / (1 - p) with the probability 1 - p, else 0. The same rng gives the same mask, so the gradient "
               "draws it again.",
+       .axes = "... -> ...",
        .infer = infer_like_first,
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("dropout_mask", g.dout(), g[1], g[2])}; },

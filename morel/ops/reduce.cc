@@ -9,9 +9,9 @@ namespace {
 
 using loops::ReduceOp;
 
-constexpr std::string_view axes_args = "input: Tensor, axis: int|int[]? = None, keep_dims: bool = False";
+constexpr std::string_view axes_args = "input: Tensor, axis: axis|axes? = None, keep_dims: bool = False";
 constexpr std::string_view sum_args =
-    "input: Tensor, axis: int|int[]? = None, keep_dims: bool = False, *, dtype: dtype? = None";
+    "input: Tensor, axis: axis|axes? = None, keep_dims: bool = False, *, dtype: dtype? = None";
 
 Ints axes_of(const ArgView& call, std::string_view name = "axis") {
   return normalize_axes(call.op(), name, call.value(name), call.rank(0));
@@ -91,7 +91,7 @@ void register_primitives(Family& add) {
        .onnx = {{"ReduceMin", 1,
                  "input, axis <- axes@18; keep_dims <- keepdims = 1, 0 <- noop_with_empty_axes = 0 -> input"}}});
   add({.name = "argmax",
-       .args = "input: Tensor, axis: int? = None, keep_dims: bool = False, *, dtype: dtype = Int64",
+       .args = "input: Tensor, axis: axis? = None, keep_dims: bool = False, *, dtype: dtype = Int64",
        .doc = "Position of the first largest element along axis; of the flattened input without axis. NaN wins.",
        .reduce = ReduceOp::ArgMax,
        .flags = kNoGrad,
@@ -99,7 +99,7 @@ void register_primitives(Family& add) {
        .onnx = {
            {"ArgMax", 1, "input; axis <- axis = 0, keep_dims <- keepdims = 1, 0 <- select_last_index = 0 -> Int64"}}});
   add({.name = "argmin",
-       .args = "input: Tensor, axis: int? = None, keep_dims: bool = False, *, dtype: dtype = Int64",
+       .args = "input: Tensor, axis: axis? = None, keep_dims: bool = False, *, dtype: dtype = Int64",
        .doc = "Position of the first smallest element along axis; of the flattened input without axis. NaN wins.",
        .reduce = ReduceOp::ArgMin,
        .flags = kNoGrad,
@@ -166,7 +166,7 @@ Sym finish(const Call& c, const Sym& kept) {
 }
 
 constexpr std::string_view moment_args =
-    "input: Tensor, axis: int|int[]? = None, ddof: int|bool = 0, keepdims: bool = False";
+    "input: Tensor, axis: axis|axes? = None, ddof: int|bool = 0, keepdims: bool = False";
 
 void register_moments(Family& add) {
   add({.name = "mean",
@@ -252,10 +252,10 @@ Syms extremum_with_index_grad(const GradCall& g) {
 
 void register_extremes(Family& add) {
   constexpr std::string_view args =
-      "input: Tensor, axis: int|int[]? = None, keepdims: bool = False, *, initial: number? = None, where: Tensor? = "
+      "input: Tensor, axis: axis|axes? = None, keepdims: bool = False, *, initial: number? = None, where: Tensor? = "
       "None";
   constexpr std::string_view index_args =
-      "input: Tensor, axis: int? = None, keepdims: bool = False, *, initial: number? = None, where: Tensor? = None";
+      "input: Tensor, axis: axis? = None, keepdims: bool = False, *, initial: number? = None, where: Tensor? = None";
   add({.name = "amax",
        .args = args,
        .doc = "Largest element over axes; NaN wins. Elements where `where` does not hold count as `initial`, the least "
@@ -376,7 +376,7 @@ Syms norm_op(const Call& c) {
 
 void register_composites(Family& add) {
   add({.name = "logsumexp",
-       .args = "input: Tensor, axis: int|int[], keep_dims: bool = False",
+       .args = "input: Tensor, axis: axis|axes, keep_dims: bool = False",
        .doc = "log(sum(exp(input))) over axes, without overflow.",
        .compose = logsumexp,
        .grad = logsumexp_grad,
@@ -397,17 +397,17 @@ void register_composites(Family& add) {
        .promotion = Promotion::Float,
        .dtypes = floats});
   add({.name = "norm",
-       .args = "input: Tensor, ord: number|str? = None, dim: int|int[]? = None, keepdim: bool = False, *, dtype: "
+       .args = "input: Tensor, ord: number|str? = None, dim: axis|axes? = None, keepdim: bool = False, *, dtype: "
                "dtype? = None",
        .doc = "Norm of vectors along one axis or of matrices along two; without ord the root of the sum of squares.",
        .compose = norm_op});
   add({.name = "vector_norm",
        .args =
-           "input: Tensor, p: number|str = 2.0, dim: int|int[]? = None, keepdim: bool = False, *, dtype: dtype? = None",
+           "input: Tensor, p: number|str = 2.0, dim: axis|axes? = None, keepdim: bool = False, *, dtype: dtype? = None",
        .doc = "(sum |input|^p)^(1/p) over axes; p may be inf, -inf and 0 (the number of elements that are not zero).",
        .compose = vector_norm_op});
   add({.name = "count_nonzero",
-       .args = "x: Tensor, axis: int|int[] = (), keep_dims: bool = False, dtype: dtype = Int32",
+       .args = "x: Tensor, axis: axis|axes = (), keep_dims: bool = False, dtype: dtype = Int32",
        .doc = "Number of elements over axes that are not zero.",
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
@@ -415,7 +415,7 @@ void register_composites(Family& add) {
        },
        .flags = kNoGrad});
   add({.name = "sum_to",
-       .args = "input: Tensor, shape: int[]",
+       .args = "input: Tensor, shape: shape",
        .doc = "Sums over the axes along which `shape` was broadcast to that of input.",
        .compose = [](const Call& c) -> Syms {
          const Ints& shape = c.ints("shape");

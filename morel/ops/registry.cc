@@ -3,6 +3,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "morel/ops/axes.h"
+
 namespace morel {
 namespace {
 
@@ -42,7 +44,8 @@ OpDef& Registry::add(std::string_view family, OpDef op, std::source_location whe
   if (op.reduce && !op.infer) op.infer = infer_reduce;
   if ((op.view || op.views) && !op.infer) op.infer = infer_view;
   if (op.rows && !op.infer) op.infer = infer_rows;
-  if (!op.axes.empty() && !op.infer) op.infer = infer_from_axes;
+  op.axes_pattern = parse_axes(op);
+  if (op.axes_pattern && !op.infer) op.infer = infer_from_axes;
   for (const ArgSpec& spec : op.schema.args)
     if (spec.kinds & kRng) op.flags |= kRandom;
   if (op.derivative) op.grad = grad_from_derivative;

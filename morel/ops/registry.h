@@ -98,8 +98,6 @@ Types infer_reduce(const ArgView& call);
 // Full outputs have the broadcast shape of all tensors, per-row outputs have 1 in place of the row axis, outputs of the
 // columns program have the length of a row.
 Types infer_rows(const ArgView& call);
-// From the entry's axes string: binds letters, broadcasts the leading "...", names the axis that differs.
-Types infer_from_axes(const ArgView& call);
 // Shapes from the view rule, applied to a contiguous input.
 Types infer_view(const ArgView& call);
 // Result has the type of argument 0.

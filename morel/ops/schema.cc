@@ -1,6 +1,6 @@
 #include "morel/ops/schema.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cstdlib>
 
 namespace morel {
@@ -9,11 +9,27 @@ namespace {
 struct KindName {
   std::string_view name;
   uint32_t kinds;
+  ArgRole role = ArgRole::None;
+  std::string_view shown = {};  // where users read another name
 };
 constexpr KindName kind_names[] = {
-    {"Tensor", kTensor}, {"Tensor[]", kTensors}, {"number", kNumber}, {"bool", kBool},
-    {"int", kInt},       {"float", kFloat},      {"str", kStr},       {"dtype", kDType},
-    {"int[]", kInts},    {"float[]", kFloats},   {"rng", kRng},       {"graph", kGraph},
+    {"Tensor", kTensor},
+    {"Tensor[]", kTensors},
+    {"number", kNumber},
+    {"bool", kBool},
+    {"int", kInt},
+    {"float", kFloat},
+    {"str", kStr},
+    {"dtype", kDType},
+    {"int[]", kInts},
+    {"float[]", kFloats},
+    {"rng", kRng},
+    {"graph", kGraph},
+    {"axis", kInt, ArgRole::Axis, "int"},
+    {"axes", kInts, ArgRole::Axis, "int[]"},
+    {"permutation", kInts, ArgRole::Permutation, "int[]"},
+    {"each_axis", kInts, ArgRole::EachAxis, "int[]"},
+    {"shape", kInts, ArgRole::Shape, "int[]"},
 };
 
 std::string_view strip(std::string_view text) {
@@ -22,20 +38,21 @@ std::string_view strip(std::string_view text) {
   return text;
 }
 
-uint32_t parse_kinds(std::string_view text) {
-  uint32_t kinds = 0;
-  if (!text.empty() && text.back() == '?') {
-    kinds |= kNone;
+void parse_type(ArgSpec& spec, std::string_view text) {
+  const bool optional = !text.empty() && text.back() == '?';
+  if (optional) {
+    spec.kinds |= kNone;
     text.remove_suffix(1);
   }
   for (const std::string_view part : split_text(text, '|')) {
-    uint32_t found = 0;
-    for (const KindName& kind : kind_names)
-      if (kind.name == part) found = kind.kinds;
-    MOREL_CHECK(found, Internal, "schema: unknown type '", part, "'");
-    kinds |= found;
+    const auto* found = std::find_if(std::begin(kind_names), std::end(kind_names),
+                                     [&](const KindName& kind) { return kind.name == part; });
+    MOREL_CHECK(found != std::end(kind_names), Internal, "schema: unknown type '", part, "'");
+    spec.kinds |= found->kinds;
+    if (found->role != ArgRole::None) spec.role = found->role;
+    spec.type_text += (spec.type_text.empty() ? "" : "|") + std::string(found->shown.empty() ? part : found->shown);
   }
-  return kinds;
+  if (optional) spec.type_text += '?';
 }
 
 }  // namespace
@@ -100,8 +117,7 @@ Schema Schema::parse(std::string_view text) {
     spec.name = strip(part.substr(0, colon));
     const std::string_view type =
         strip(part.substr(colon + 1, equals == std::string_view::npos ? equals : equals - colon - 1));
-    spec.type_text = type;
-    spec.kinds = parse_kinds(type);
+    parse_type(spec, type);
     if (equals != std::string_view::npos) {
       spec.has_default = true;
       spec.default_value = parse_default(strip(part.substr(equals + 1)), spec.kinds);

@@ -2,7 +2,9 @@
 //   "input: Tensor, other: Tensor|number, axis: int[]? = None, *, reduction: str = 'mean'"
 // Types: Tensor, Tensor[], number (a Python scalar), bool, int, float, str, dtype, int[], float[], rng (seed and
 // offset, filled from the default generator), graph; alternatives with |, a trailing ? accepts None. Arguments after *
-// are keyword-only.
+// are keyword-only. Integers that speak of axes are named by what they say (their role), so that a call can be adapted
+// to operands with more axes or other sizes: axis, axes (negative: from the end), permutation (a place for every axis),
+// each_axis (a number for every axis, 0: it stays as it is), shape (the sizes of the result).
 #pragma once
 
 #include <cstdint>
@@ -30,10 +32,13 @@ enum ArgKind : uint32_t {
   kGraph = 1 << 12,
 };
 
+enum class ArgRole : uint8_t { None, Axis, Permutation, EachAxis, Shape };
+
 struct ArgSpec {
   std::string name;
   uint32_t kinds = 0;
-  std::string type_text;  // as written: for messages and stubs
+  ArgRole role = ArgRole::None;
+  std::string type_text;  // as users read it, without roles: for messages and stubs
   bool has_default = false;
   bool keyword_only = false;
   Value default_value;

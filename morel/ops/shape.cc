@@ -96,7 +96,7 @@ std::optional<Layout> view_view(const ArgView& call, const Layout& input) {
 
 void register_reshape(Family& add) {
   add({.name = "reshape",
-       .args = "input: Tensor, shape: int[]",
+       .args = "input: Tensor, shape: shape",
        .doc = "The same elements, in order, in another shape; one size may be -1. A view where the layout allows, else "
               "a copy.",
        .view = reshape_view,
@@ -104,25 +104,25 @@ void register_reshape(Family& add) {
        .flags = kConversion,
        .onnx = {{"Reshape", 5, "input, shape:reshape; 0 <- allowzero = 0"}}});
   add({.name = "view",
-       .args = "input: Tensor, shape: int[]",
+       .args = "input: Tensor, shape: shape",
        .doc = "The same elements, in order, in another shape, never copied: an error where the layout does not allow "
               "that.",
        .view = view_view,
        .grad = reshape_grad});
   add({.name = "expand_dims",
-       .args = "input_x: Tensor, axis: int",
+       .args = "input_x: Tensor, axis: axis",
        .doc = "A new axis of one element before axis.",
        .view = expand_dims_view,
        .grad = reshape_grad,
        .onnx = {{"Unsqueeze", 1, "input_x, axis:list <- axes@13"}}});
   add({.name = "unsqueeze",
-       .args = "input: Tensor, dim: int",
+       .args = "input: Tensor, dim: axis",
        .doc = "A new axis of one element before dim.",
        .view = expand_dims_view,
        .grad = reshape_grad,
        .onnx = {{"Unsqueeze", 1, "input, dim:list <- axes@13"}}});
   add({.name = "squeeze",
-       .args = "input: Tensor, axis: int|int[]? = None",
+       .args = "input: Tensor, axis: axis|axes? = None",
        .doc = "Without the axes of one element: those in axis, or all of them. Longer axes stay.",
        .view = squeeze_view,
        .grad = reshape_grad,
@@ -135,7 +135,7 @@ void register_reshape(Family& add) {
        },
        .grad = [](const GradCall& g) -> Syms { return {g.dout()}; }});
   add({.name = "flatten",
-       .args = "input: Tensor, order: str = 'C', *, start_dim: int = 1, end_dim: int = -1",
+       .args = "input: Tensor, order: str = 'C', *, start_dim: axis = 1, end_dim: axis = -1",
        .doc = "Axes start_dim to end_dim merged into one; order 'F' takes the elements in column-major order.",
        .compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
@@ -236,19 +236,19 @@ Syms movedim(const Call& c) {
 
 void register_order(Family& add) {
   add({.name = "transpose",
-       .args = "input: Tensor, dims: int[]",
+       .args = "input: Tensor, dims: permutation",
        .doc = "View with the axes in the order of dims.",
        .view = transpose_view,
        .grad = transpose_grad,
        .onnx = {{"Transpose", 1, "input; dims:axes <- perm"}}});
   add({.name = "permute",
-       .args = "input: Tensor, axis: int[]",
+       .args = "input: Tensor, axis: permutation",
        .doc = "View with the axes in the order of axis.",
        .view = transpose_view,
        .grad = transpose_grad,
        .onnx = {{"Transpose", 1, "input; axis:axes <- perm"}}});
   add({.name = "swapaxes",
-       .args = "input: Tensor, axis0: int, axis1: int",
+       .args = "input: Tensor, axis0: axis, axis1: axis",
        .doc = "View with two axes exchanged.",
        .view = swapaxes_view,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("swapaxes", g.dout(), g[1], g[2])}; }});
@@ -382,14 +382,14 @@ Syms meshgrid(const Call& c) {
 
 void register_broadcast(Family& add) {
   add({.name = "broadcast_to",
-       .args = "input: Tensor, shape: int[]",
+       .args = "input: Tensor, shape: shape",
        .doc = "View in which axes of one element are repeated; -1 keeps the size of an axis.",
        .view = broadcast_view,
        .grad = broadcast_grad,
        .flags = kConversion,
        .onnx = {{"Expand", 8, "input, shape:broadcast"}}});
   add({.name = "expand",
-       .args = "input_x: Tensor, size: int[]",
+       .args = "input_x: Tensor, size: shape",
        .doc = "View in which axes of one element are repeated; -1 keeps the size of an axis.",
        .view = broadcast_view,
        .grad = broadcast_grad,
@@ -400,7 +400,7 @@ void register_broadcast(Family& add) {
        .compose = tile,
        .onnx = {{"Tile", 6, "input, dims:per_axis"}}});
   add({.name = "repeat_interleave",
-       .args = "input: Tensor, repeats: int|int[]|Tensor, axis: int? = None",
+       .args = "input: Tensor, repeats: int|int[]|Tensor, axis: axis? = None",
        .doc = "Each element along axis repeated in place; of the flattened input without axis.",
        .compose = repeat_interleave});
   add({.name = "meshgrid",

@@ -155,12 +155,12 @@ std::optional<Layout> as_strided_view(const ArgView& call, const Layout& input) 
 
 void register_picks(Family& add) {
   add({.name = "narrow",
-       .args = "input: Tensor, axis: int, start: int, length: int",
+       .args = "input: Tensor, axis: axis, start: int, length: int",
        .doc = "View of `length` elements along axis from `start` on.",
        .view = narrow_view,
        .grad = picking_grad});
   add({.name = "select",
-       .args = "input: Tensor, dim: int, index: int",
+       .args = "input: Tensor, dim: axis, index: int",
        .doc = "View of one position along dim, without that axis.",
        .view = select_view,
        .grad = picking_grad});
@@ -174,7 +174,7 @@ void register_picks(Family& add) {
        .view = strided_slice_view,
        .grad = picking_grad});
   add({.name = "diagonal",
-       .args = "input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1",
+       .args = "input: Tensor, offset: int = 0, dim1: axis = 0, dim2: axis = 1",
        .doc = "View of the diagonal of axes dim1 and dim2, as a last axis; offset > 0 lies above the main one.",
        .view = diagonal_view,
        .grad = picking_grad});
@@ -354,7 +354,7 @@ void register_windows(Family& add) {
 
 void register_splits(Family& add) {
   add({.name = "split",
-       .args = "tensor: Tensor, split_size_or_sections: int|int[], axis: int = 0",
+       .args = "tensor: Tensor, split_size_or_sections: int|int[], axis: axis = 0",
        .doc =
            "Views of consecutive pieces along axis: all of one size (the last may be smaller), or of the given sizes.",
        .views = split_views,
@@ -362,7 +362,7 @@ void register_splits(Family& add) {
        .onnx = {
            {"Split", 2, "tensor, split_size_or_sections:sections <- split@13; axis <- axis = 0, _ <- num_outputs"}}});
   add({.name = "unbind",
-       .args = "input: Tensor, dim: int = 0",
+       .args = "input: Tensor, dim: axis = 0",
        .doc = "Views of each position along dim, without that axis.",
        .views = unbind_views,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("stack", all_douts(g), g["dim"])}; }});
@@ -406,11 +406,11 @@ void register_splits(Family& add) {
        .doc = "View of input in the shape of other.",
        .compose = [](const Call& c) -> Syms { return {c.builder()("view", c[0], Ints(c.shape(1)))}; }});
   add({.name = "chunk",
-       .args = "input: Tensor, chunks: int, axis: int = 0",
+       .args = "input: Tensor, chunks: int, axis: axis = 0",
        .doc = "At most `chunks` views of consecutive pieces of one size along axis; the last may be smaller.",
        .compose = chunk});
   add({.name = "tensor_split",
-       .args = "input: Tensor, indices_or_sections: int|int[], axis: int = 0",
+       .args = "input: Tensor, indices_or_sections: int|int[], axis: axis = 0",
        .doc = "Views of pieces along axis that begin at the given positions, or of nearly equal pieces.",
        .compose = tensor_split});
 }

@@ -25,20 +25,22 @@ Types like_first_along_axis(const ArgView& c) {
 void register_sort(Registry& registry) {
   Family add(registry, "sort");
   add({.name = "sort",
-       .args = "input_x: Tensor, axis: int = -1, descending: bool = False",
+       .args = "input_x: Tensor, axis: axis = -1, descending: bool = False",
        .doc = "Elements in order along axis, and their former indices (int64). Stable; NaN counts as largest.",
+       .axes = "...[axis] -> ...[axis], ...[axis]",
        .infer = values_and_indices,
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {scatter_back(g, g[1])}; },
        .saves = {0, bits({1})}});
   add({.name = "argsort",
-       .args = "input: Tensor, axis: int = -1, descending: bool = False",
+       .args = "input: Tensor, axis: axis = -1, descending: bool = False",
        .doc = "Indices (int64) that put the elements in order along axis.",
        .compose = [](const Call& c) -> Syms { return {c.builder()("sort", c[0], c[1], c[2]).item(1)}; },
        .flags = kNoGrad});
   add({.name = "topk",
-       .args = "input: Tensor, k: int, dim: int? = None, largest: bool = True, sorted: bool = True",
+       .args = "input: Tensor, k: int, dim: axis? = None, largest: bool = True, sorted: bool = True",
        .doc = "The k largest (or smallest) elements along dim (None: the last), and their indices (int64).",
+       .axes = "...[dim] -> ...[dim], ...[dim]",
        .infer = [](const ArgView& c) -> Types {
          const int64_t axis = normalize_axis(c.op(), "dim", c.integer_or("dim", -1), c.rank(0));
          Shape out = c.shape(0);
@@ -54,8 +56,9 @@ void register_sort(Registry& registry) {
                  "input, k:list <- k@10; dim <- axis = -1, largest <- largest = 1, sorted <- sorted = 1 -> input, "
                  "Int64"}}});
   add({.name = "cumsum",
-       .args = "x: Tensor, axis: int, dtype: dtype? = None",
+       .args = "x: Tensor, axis: axis, dtype: dtype? = None",
        .doc = "Running sums along axis; dtype converts x first.",
+       .axes = "...[axis] -> ...[axis]",
        .infer = [](const ArgView& c) -> Types {
          Types out = like_first_along_axis(c);
          out[0].dtype = c.dtype_or("dtype", out[0].dtype);
@@ -70,8 +73,9 @@ void register_sort(Registry& registry) {
        .dtypes = numbers,
        .onnx = {{"CumSum", 11, "x, axis; 0 <- exclusive = 0, 0 <- reverse = 0 -> x"}}});
   add({.name = "cumprod",
-       .args = "input: Tensor, axis: int, dtype: dtype? = None",
+       .args = "input: Tensor, axis: axis, dtype: dtype? = None",
        .doc = "Running products along axis; dtype converts input first.",
+       .axes = "...[axis] -> ...[axis]",
        .infer = [](const ArgView& c) -> Types {
          Types out = like_first_along_axis(c);
          out[0].dtype = c.dtype_or("dtype", out[0].dtype);
@@ -91,9 +95,10 @@ void register_sort(Registry& registry) {
        .dtypes = numbers});
   for (const std::string_view name : {"cummax", "cummin"})
     add({.name = name,
-         .args = "input: Tensor, axis: int",
+         .args = "input: Tensor, axis: axis",
          .doc = name == "cummax" ? "Running maxima along axis, and the indices (int64) of their last occurrence."
                                  : "Running minima along axis, and the indices (int64) of their last occurrence.",
+         .axes = "...[axis] -> ...[axis], ...[axis]",
          .infer = values_and_indices,
          .kernel = true,
          .grad = [](const GradCall& g) -> Syms { return {scatter_back(g, g[1])}; },

@@ -107,7 +107,7 @@ template <>
 struct type_caster<morel::Value> {
   NB_TYPE_CASTER(morel::Value, const_name("object"))
   bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
-    static const morel::ArgSpec anything{"value", ~0u & ~morel::kRng, "object", false, false, {}};
+    static const morel::ArgSpec anything{.name = "value", .kinds = ~0u & ~morel::kRng, .type_text = "object"};
     return morel::bind::to_value(source.ptr(), anything, value);
   }
   static handle from_cpp(const morel::Value& value, rv_policy, cleanup_list*) noexcept {

@@ -178,7 +178,7 @@ Tensor basic_view(const Tensor& input, const Key& key) {
 // A Python value as a tensor of the target's dtype.
 Tensor value_tensor(PyObject* value, DType dtype) {
   if (is_tensor(value)) return Tensor(unwrap(value));
-  static const ArgSpec number{"value", kNumber, "number", false, false, {}};
+  static const ArgSpec number{.name = "value", .kinds = kNumber, .type_text = "number"};
   Value scalar;
   if (to_value(value, number, scalar)) return call("full", {Ints{}, scalar, dtype})[0].tensor();
   nb::object tensor = nb::module_::import_("morel").attr("Tensor")(nb::borrow(value));

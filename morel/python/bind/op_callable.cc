@@ -347,7 +347,7 @@ nb::dict describe_op(const OpDef& op) {
 
 // -- number protocol --
 
-const ArgSpec operand_spec{"other", kTensor | kNumber, "Tensor|number", false, false, {}};
+const ArgSpec operand_spec{.name = "other", .kinds = kTensor | kNumber, .type_text = "Tensor|number"};
 
 // Arrays of NumPy become tensors; Tensor.__array_priority__ makes NumPy leave them to us on the left too.
 bool to_operand(PyObject* object, Value& out) {
