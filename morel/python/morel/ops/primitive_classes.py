@@ -83,7 +83,7 @@ class Attributes(Primitive):
             values[key] = value
         for key, default in self._defaults.items():
             value = values.get(key, default)
-            if value is _REQUIRED:
+            if value is REQUIRED:
                 raise TypeError(f"For '{name}', the attribute '{key}' is missing.")
             self.attrs[key] = value
         self.__dict__.update(self.attrs)
@@ -98,7 +98,7 @@ class Attributes(Primitive):
             raise ValueError(f"For '{self.name}', '{attribute}' must be one of {choices}, but got {value!r}.")
 
 
-_REQUIRED = object()
+REQUIRED = object()
 
 
 class Argmax(Attributes):
@@ -248,7 +248,7 @@ class OneHot(Attributes):
 class Pad(Attributes):
     """Zeros around: ((before, after), ...) for each axis."""
 
-    _defaults = {"paddings": _REQUIRED}
+    _defaults = {"paddings": REQUIRED}
 
     def __call__(self, input_x):
         return ops.pad(input_x, [side for pair in reversed(self.paddings) for side in pair])
@@ -346,7 +346,7 @@ class InvertPermutation(Attributes):
 class InsertGradientOf(Attributes):
     """The value itself; its gradient goes through the function f."""
 
-    _defaults = {"f": _REQUIRED}
+    _defaults = {"f": REQUIRED}
 
     def __call__(self, x):
         return _core.custom_backward(self.name, [x], [x], lambda gradient: (self.f(gradient),))[0]
@@ -355,7 +355,7 @@ class InsertGradientOf(Attributes):
 class HookBackward(Attributes):
     """The values themselves; hook_fn sees the tuple of their gradients, and may return others."""
 
-    _defaults = {"hook_fn": _REQUIRED, "cell_id": ""}
+    _defaults = {"hook_fn": REQUIRED, "cell_id": ""}
 
     def _check(self):
         if not callable(self.hook_fn):
@@ -400,7 +400,7 @@ class Cross(Attributes):
 class Einsum(Attributes):
     """Sums of products of a tuple of tensors; see :func:`morel.ops.einsum`."""
 
-    _defaults = {"equation": _REQUIRED}
+    _defaults = {"equation": REQUIRED}
 
     def __call__(self, inputs):
         return ops.einsum(self.equation, *inputs)
@@ -423,8 +423,8 @@ class Conv2D(Attributes):
     """
 
     _defaults = {
-        "out_channel": _REQUIRED,
-        "kernel_size": _REQUIRED,
+        "out_channel": REQUIRED,
+        "kernel_size": REQUIRED,
         "mode": 1,
         "pad_mode": "valid",
         "pad": 0,
@@ -469,17 +469,13 @@ class Conv3D(Conv2D):
 class Conv2DTranspose(Attributes):
     """The gradient of a 2-D convolution at its input: from that at its output, the weight and the input's shape."""
 
+    # The same as of the convolution, in another order.
     _defaults = {
-        "out_channel": _REQUIRED,
-        "kernel_size": _REQUIRED,
-        "pad_mode": "valid",
-        "pad": 0,
-        "pad_list": None,
-        "mode": 1,
-        "stride": 1,
-        "dilation": 1,
-        "group": 1,
-        "data_format": "NCHW",
+        name: Conv2D._defaults.get(name)
+        for name in (
+            *("out_channel", "kernel_size", "pad_mode", "pad", "pad_list"),
+            *("mode", "stride", "dilation", "group", "data_format"),
+        )
     }
 
     def _check(self):
@@ -688,7 +684,7 @@ class SigmoidCrossEntropyWithLogits(Attributes):
 class ResizeNearestNeighbor(Attributes):
     """Resizes images [N, C, H, W] to the nearest elements."""
 
-    _defaults = {"size": _REQUIRED, "align_corners": False, "half_pixel_centers": False}
+    _defaults = {"size": REQUIRED, "align_corners": False, "half_pixel_centers": False}
 
     def __call__(self, input_x):
         if self.align_corners or self.half_pixel_centers:
@@ -716,7 +712,7 @@ class ResizeBilinearV2(Attributes):
 class DepthToSpace(Attributes):
     """[N, C * b * b, H, W] -> [N, C, H * b, W * b]; the blocks are the outer part of the channels."""
 
-    _defaults = {"block_size": _REQUIRED}
+    _defaults = {"block_size": REQUIRED}
 
     def __call__(self, x):
         block, (batch, channels, height, width) = self.block_size, x.shape
@@ -729,7 +725,7 @@ class DepthToSpace(Attributes):
 class SpaceToDepth(Attributes):
     """[N, C, H * b, W * b] -> [N, C * b * b, H, W]; the blocks are the outer part of the channels."""
 
-    _defaults = {"block_size": _REQUIRED}
+    _defaults = {"block_size": REQUIRED}
 
     def __call__(self, x):
         block, (batch, channels, height, width) = self.block_size, x.shape
@@ -742,7 +738,7 @@ class SpaceToDepth(Attributes):
 class Im2Col(Attributes):
     """Sliding windows of images [N, C, H, W] as columns: [N, C, elements of a window, windows]."""
 
-    _defaults = {"ksizes": _REQUIRED, "strides": 1, "dilations": 1, "pads": 0}
+    _defaults = {"ksizes": REQUIRED, "strides": 1, "dilations": 1, "pads": 0}
 
     def __call__(self, x):
         columns = ops.unfold(x, self.ksizes, self.dilations, self.pads, self.strides)

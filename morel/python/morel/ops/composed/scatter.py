@@ -190,10 +190,10 @@ def _combined(x, columns, updates, how):
     return x
 
 
-def _tensor_scatter(how):
-    name = f"tensor_scatter_{how}"
+def _at_positions(name, how, in_place=False):
+    """A function that applies updates in one way at positions in the last axis of indices."""
 
-    def scatter(input_x, indices, updates):
+    def applied(input_x, indices, updates):
         _check.tensor(input_x, "input_x", name), _check.tensor(updates, "updates", name)
         columns = _columns(indices, input_x.ndim, name)
         expected = (*indices.shape[:-1], *input_x.shape[indices.shape[-1] :])
@@ -201,47 +201,43 @@ def _tensor_scatter(how):
             raise ValueError(f"For '{name}', 'updates' must have shape {expected}, but got {updates.shape}.")
         return _combined(input_x, columns, updates.astype(input_x.dtype), how)
 
+    def applied_in_place(input_x, indices, updates, use_locking=False):
+        return input_x.copy_(applied(input_x, indices, updates))
+
+    scatter = applied_in_place if in_place else applied
     scatter.__name__ = scatter.__qualname__ = name
-    scatter.__doc__ = f"""A copy of input_x with updates applied ({how}) at the positions in the last axis of indices.
+    start = "Changes the parameter input_x in place: updates are" if in_place else "A copy of input_x with updates"
+    scatter.__doc__ = f"""{start} applied ({how}) at the positions in the last axis of indices.
 
     Args:
-        input_x (Tensor): the values.
+        input_x ({"Parameter" if in_place else "Tensor"}): the values.
         indices (Tensor): integers [..., K], K at most the rank of input_x.
         updates (Tensor): shape indices.shape[:-1] + input_x.shape[K:].
     """
+    if in_place:
+        scatter.__doc__ += "    use_locking (bool): updates are never concurrent here.\n    "
     return scatter
 
 
-tensor_scatter_add, tensor_scatter_div, tensor_scatter_max, tensor_scatter_min, tensor_scatter_mul = (
-    _tensor_scatter(how) for how in ("add", "div", "max", "min", "mul")
-)
-tensor_scatter_sub, tensor_scatter_update = _tensor_scatter("sub"), _tensor_scatter("update")
-
-
-def _scatter_nd_in_place(how):
-    name = f"scatter_nd_{how}"
-
-    def scatter(input_x, indices, updates, use_locking=False):
-        _check.tensor(updates, "updates", name)
-        columns = _columns(indices, _check.tensor(input_x, "input_x", name).ndim, name)
-        return input_x.copy_(_combined(input_x, columns, updates.astype(input_x.dtype), how))
-
-    scatter.__name__ = scatter.__qualname__ = name
-    scatter.__doc__ = f"""Applies updates ({how}) to the parameter input_x in place, at the positions in the last axis of indices.
-
-    Args:
-        input_x (Parameter): the values.
-        indices (Tensor): integers [..., K], K at most the rank of input_x.
-        updates (Tensor): shape indices.shape[:-1] + input_x.shape[K:].
-        use_locking (bool): updates are never concurrent here.
-    """
-    return scatter
-
-
-scatter_nd_add, scatter_nd_div, scatter_nd_max, scatter_nd_min, scatter_nd_mul = (
-    _scatter_nd_in_place(how) for how in ("add", "div", "max", "min", "mul")
-)
-scatter_nd_sub, scatter_nd_update = _scatter_nd_in_place("sub"), _scatter_nd_in_place("update")
+_WAYS = ("add", "div", "max", "min", "mul", "sub", "update")
+(
+    tensor_scatter_add,
+    tensor_scatter_div,
+    tensor_scatter_max,
+    tensor_scatter_min,
+    tensor_scatter_mul,
+    tensor_scatter_sub,
+    tensor_scatter_update,
+) = (_at_positions(f"tensor_scatter_{how}", how) for how in _WAYS)
+(
+    scatter_nd_add,
+    scatter_nd_div,
+    scatter_nd_max,
+    scatter_nd_min,
+    scatter_nd_mul,
+    scatter_nd_sub,
+    scatter_nd_update,
+) = (_at_positions(f"scatter_nd_{how}", how, in_place=True) for how in _WAYS)
 
 
 def _scatter_in_place(how):

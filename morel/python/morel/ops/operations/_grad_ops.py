@@ -3,13 +3,14 @@
 from morel import ops
 from morel.ops.autograd import differentiate
 from morel.ops.primitive import class_with
+from morel.ops.primitive_classes import REQUIRED, Conv2DTranspose
 
 __all__ = []
 
 
 def _define(name, attributes, call):
     """Adds a class; ``call`` takes the attributes as a namespace of the primitive's own, then the inputs."""
-    rows = [(key, True, default) for key, default in attributes.items()]
+    rows = [(key, default is not REQUIRED, default) for key, default in attributes.items()]
     globals()[name] = class_with(
         name, rows, lambda given, inputs: call({**attributes, **given}, *inputs), f"The gradient of {name[:-4]}."
     )
@@ -136,21 +137,9 @@ def _concat_offset(given, inputs):
     return tuple(out)
 
 
-_CONV2D = {
-    "out_channel": 1,
-    "kernel_size": 1,
-    "pad_mode": "valid",
-    "pad": 0,
-    "pad_list": None,
-    "mode": 1,
-    "stride": 1,
-    "dilation": 1,
-    "group": 1,
-    "data_format": "NCHW",
-}
 _MASKS = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
 _define("BiasAddGrad", {"data_format": "NCHW"}, _bias_add)
-_define("Conv2DBackpropFilter", _CONV2D, _conv2d_filter)
+_define("Conv2DBackpropFilter", Conv2DTranspose._defaults, _conv2d_filter)
 _define("LayerNormGrad", {"begin_norm_axis": 1, "begin_params_axis": 1}, _layer_norm)
 _define("BatchNormGrad", {"is_training": False, "epsilon": 1e-5, "data_format": "NCHW"}, _batch_norm)
 _define("SliceGrad", {}, _slice)
