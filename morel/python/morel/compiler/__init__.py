@@ -5,7 +5,8 @@ import types
 import weakref
 
 from morel import _core
-from morel.compiler.interpreter import Interpreter, kind_of, recorded_facts
+from morel.compiler.facts import kind_of, recorded_facts
+from morel.compiler.interpreter import Interpreter
 from morel.compiler.recursion import Session
 from morel.compiler.source import Unsupported
 from morel.compiler.tree import flatten, plain, unflatten

@@ -1,6 +1,7 @@
 """What a tensor chooses: an item of a tuple or list, each in a branch of its own; an operand of `and` and `or`."""
 
 from morel import _core
+from morel.compiler.source import Unsupported
 from morel.compiler.tensor_flow import merge
 
 
@@ -39,6 +40,25 @@ def item_at(call, container, key):
     if all(callable(part) and not isinstance(part, _core.Tensor) for part in container):
         return lambda *args, **kwargs: choose(key, container, lambda fn: call(fn, args, kwargs))
     return choose(key, container, lambda part: part)
+
+
+def is_mask(container, key):
+    """Whether ``container[key]`` takes elements of a tensor by a mask that is not known while a graph is built."""
+    tensors = isinstance(container, _core.Tensor) and isinstance(key, _core.Tensor) and _core.is_symbolic(key)
+    return tensors and str(key.dtype) == "Bool"
+
+
+def by_mask(container, mask, value, changed):
+    """``changed``, which was made with ``value``, where a mask over the first axes holds; else the container itself."""
+    import morel
+
+    inner = container.ndim - mask.ndim
+    if isinstance(value, _core.Tensor) and value.ndim > inner:
+        raise Unsupported(
+            "'x[mask] += value' in a compiled function takes a value that is the same for every place of the mask, but its "
+            f"shape is {tuple(value.shape)}; use where"
+        )
+    return morel.ops.where(mask.reshape((*mask.shape, *(1,) * inner)), changed.astype(container.dtype), container)
 
 
 def operand(is_and, first, second):

@@ -1,12 +1,16 @@
 """Lists, dicts, sets and variables of outside stay as they are under a condition on a tensor, where every part is traced."""
 
 import ast
+import contextlib
 import functools
+import threading
 import types
 
 from morel import _core
 from morel.compiler.source import Unsupported
 from morel.compiler.tree import flatten, unflatten
+
+_state = threading.local()  # .active: the reaches of the conditions on tensors under which code runs, outer ones first
 
 _LEAVES = (_core.Tensor, int, float, complex, str, bytes, type(None), type, types.ModuleType)
 
@@ -45,32 +49,40 @@ class _Snapshot:
             return f"the {type(self.container).__name__} '{self.name}'"
         before, now = dict(self.items), dict(now)
         name = next(name for name in {**before, **now} if before.get(name, self) is not now.get(name, self))
-        return f"the variable '{name}' of an outer function"
+        return f"the variable '{name}'"
 
 
 class _Reach:
     """Snapshots of the containers that a frame can reach: ``local`` ones were made by its call, ``outer`` ones live longer."""
 
-    def __init__(self, frame):
+    def __init__(self, frame, assigns):
         self.outer, self.local = [], []
         self._seen = {}  # id -> object, which keeps the id valid
         self._globals = frame.globals
-        closure = frame.source.closure
-        read = _names_in(frame.source.node)
-        outer = [(name, closure[name]) for name in read if name in closure]
-        outer += [(name, self._globals[name]) for name in read - closure.keys() if name in self._globals]
-        outer += frame.arguments.items()
-        self._add_variables(frame, outer)
-        self._walk(outer, self.outer)
+        if assigns:
+            self._seen[id(frame.names)] = frame.names
+        outer = []
+        self._add_variables(frame.outer if assigns else frame, outer)
+        self._walk([*outer, *frame.arguments.items()], self.outer)
+        self.add_source(frame.source)
         self._walk(list(frame.names.items()), self.local)
+
+    def add_source(self, source):
+        """What a function reads from outside of itself."""
+        read, closure = _names_in(source.node), source.closure
+        self.add([(name, closure[name]) for name in read if name in closure])
+        self.add([(name, source.globals[name]) for name in read - closure.keys() if name in source.globals])
+
+    def add(self, items):
+        self._walk(items, self.outer)
 
     def _add_variables(self, frame, pending):
         """The names of a frame and of those around it, which nested functions may assign."""
         while frame is not None and id(frame.names) not in self._seen:
             self._seen[id(frame.names)] = frame.names
             self.outer.append(_Snapshot(None, frame.names))
+            pending += frame.names.items()
             frame = frame.outer
-            pending += frame.names.items() if frame is not None else ()
 
     def _walk(self, pending, found):
         while pending:
@@ -80,9 +92,9 @@ class _Reach:
             self._seen[id(item)] = item
             if isinstance(item, (list, dict, set)):
                 found.append(_Snapshot(name, item))
-            pending += self._parts(name, item, pending)
+            pending += self._parts(name, item)
 
-    def _parts(self, name, item, pending):
+    def _parts(self, name, item):
         if isinstance(item, dict):
             return [(f"{name}[{key!r}]", part) for key, part in item.items() if not isinstance(part, _LEAVES)]
         if isinstance(item, (list, tuple)):
@@ -99,10 +111,9 @@ class _Reach:
         if hasattr(item, "construct") or not type(item).__module__.startswith("morel."):
             return [(f"{name}.{key}", part) for key, part in getattr(item, "__dict__", {}).items()]
         frame = getattr(item, "outer", None)  # of a function that the interpreter made
-        if frame is None:
-            return []
-        self._add_variables(frame, pending)
-        return list(frame.names.items())
+        found = []
+        self._add_variables(frame, found)
+        return found
 
     def _parts_of_function(self, function):
         if function.__globals__ is not self._globals:
@@ -112,15 +123,43 @@ class _Reach:
         return [*zip(code.co_freevars, function.__closure__ or ()), *read]
 
 
-def run_guarded(frame, where, run, leaves=False):
+def under_condition():
+    """Whether a condition on a tensor decides on the code that runs."""
+    return bool(getattr(_state, "active", ()))
+
+
+def enter(source):
+    """Notice that a function runs: until now nothing that only it can reach has changed."""
+    for reach in getattr(_state, "active", ()):
+        reach.add_source(source)
+
+
+def enter_value(name, value):
+    """The same for a value of another module."""
+    for reach in getattr(_state, "active", ()):
+        reach.add([(name, value)])
+
+
+@contextlib.contextmanager
+def _active(reach):
+    before = getattr(_state, "active", ())
+    _state.active = (*before, reach)
+    try:
+        yield
+    finally:
+        _state.active = before
+
+
+def run_guarded(frame, where, run, assigns=False, leaves=False):
     """Runs a part of a function under a condition on a tensor; what it gives: (names, what it returns).
 
-    ``leaves``: the part takes along the rest of the function, so that what its call has made itself may change: nobody else
-    sees it.
+    ``assigns``: the part may assign the frame's names. ``leaves``: it takes along the rest of the function, so that what its
+    call has made itself may change: nobody else sees it.
     """
-    reach = _Reach(frame)
+    reach = _Reach(frame, assigns)
     try:
-        names, result = run()
+        with _active(reach):
+            names, result = run()
         if leaves and result is not None and any(snapshot.changed() for snapshot in reach.local):
             values, structure = flatten(result.value)
             result.value = unflatten(structure, values)  # lists of its own, which stay

@@ -12,7 +12,7 @@ _zeros = make_operator("zeros_like", "zeros_like")
 def value_and_grad_in_graph(fn, positions, weights, has_aux, args, kwargs, sens=None):
     """What ``_core.value_and_grad`` does in eager mode: (output, gradients at positions, gradients of weights)."""
     from morel.compiler import call_in_graph
-    from morel.compiler.interpreter import rely_on_structure
+    from morel.compiler.facts import rely_on_structure
 
     given = list(args)
     for position in positions:

@@ -10,196 +10,24 @@ tensor that leaves early takes the rest along.
 """
 
 import ast
-import builtins
-import contextlib
 import functools
-import operator
 import threading
 import types
 
 from morel import _core
-from morel.common.structure import STRUCTURE, watch
-from morel.compiler import recursion
+from morel.compiler import containers, recursion
 from morel.compiler.builtins import in_graph, items_of
-from morel.compiler.choice import item_at, operand
-from morel.compiler.containers import run_guarded
+from morel.compiler.choice import by_mask, is_mask, item_at
+from morel.compiler.expressions import BINARY, Expressions, Returned
+from morel.compiler.facts import kind_with_sizes, relied_on, rely_on, rely_on_structure
+from morel.compiler.frame import Closure, Frame, Undefined
 from morel.compiler.jumps import RESULT, RETURNED, STOP, Give, jumps_in, leaves_early
 from morel.compiler.source import FunctionSource, Unsupported, annotated, refuse_syntax
 from morel.compiler.tensor_flow import blank_result, merge, run_while, symbolic
 
-_BINARY = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.MatMult: operator.matmul,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-}
-_COMPARE = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-    ast.In: lambda a, b: a in b,
-    ast.NotIn: lambda a, b: a not in b,
-}
-_UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
-
 MAX_DEPTH = 200
 
-
-_recorder = threading.local()
-
-
-_PLAIN = (bool, int, float, str, type(None))
-
-
-@contextlib.contextmanager
-def recorded_facts():
-    """What Python values, and which tensors, the code within relies on: (owner, name, value).
-
-    An owner is a cell, the cell of a closure, or the dict of a module's globals.
-    """
-    before = getattr(_recorder, "facts", None)
-    _recorder.facts = facts = {}
-    try:
-        yield facts
-    finally:
-        _recorder.facts = before
-
-
-def _rely_on(owner, name, value):
-    facts = getattr(_recorder, "facts", None)
-    if isinstance(value, _core.Tensor):
-        known = not _core.is_symbolic(value)
-    else:
-        known = isinstance(value, _PLAIN)
-    if facts is not None and known:
-        facts.setdefault((id(owner), name), (owner, name, value))
-
-
-def rely_on_structure(owner):
-    """The children, hooks and precision of a cell, or whether a Parameter is trained."""
-    facts = getattr(_recorder, "facts", None)
-    if facts is not None:
-        watch(owner)
-        facts.setdefault((id(STRUCTURE), "version"), (STRUCTURE, "version", STRUCTURE["version"]))
-
-
-def kind_of(leaf):
-    """What a graph depends on of an argument: number of axes and dtype of a tensor, the value of anything else."""
-    if isinstance(leaf, _core.Tensor):
-        return (leaf.ndim, leaf.dtype, type(leaf))
-    if isinstance(leaf, float):
-        return (float, leaf.hex())  # tells -0.0 from 0.0, and NaN equals itself
-    try:
-        hash(leaf)
-    except TypeError:
-        return id(leaf)  # who keeps the kind keeps the object alive
-    return (type(leaf), leaf)
-
-
-def kind_with_sizes(leaf):
-    """The same with the sizes of a tensor, which may be expressions."""
-    return (kind_of(leaf), _core.describe(leaf)) if isinstance(leaf, _core.Tensor) else kind_of(leaf)
-
-
-class Undefined:
-    """Stands for a name that one branch of an ``if`` on a tensor (``missing``: the other one) or a loop on a tensor assigns."""
-
-    def __init__(self, name, missing=None):
-        self.name, self.missing = name, missing
-
-    def refuse(self):
-        if self.missing is None:
-            where = "defined in the 'while' loop body cannot be used outside of the loop body."
-        else:
-            other = "false" if self.missing == "true" else "true"
-            where = f"is not defined in {self.missing} branch, but defined in {other} branch."
-        raise UnboundLocalError(f"The local variable '{self.name}' {where}")
-
-
-class Frame:
-    """The names of one call. A nested function's frame has its definer's as ``outer``."""
-
-    __slots__ = ("names", "arguments", "outer", "source", "globals", "foreign")
-
-    def __init__(self, source, outer=None, arguments=()):
-        self.names = dict(arguments)
-        self.arguments = dict(arguments)
-        self.outer = outer
-        self.source = source
-        self.globals = source.globals
-        self.foreign = {}  # names declared global or nonlocal -> where they live
-
-    def copy(self):
-        other = Frame.__new__(Frame)
-        other.names, other.outer, other.source = dict(self.names), self.outer, self.source
-        other.globals, other.foreign, other.arguments = self.globals, self.foreign, self.arguments
-        return other
-
-    def load(self, name):
-        frame = self
-        while frame is not None:
-            if name in frame.names and name not in frame.foreign:
-                value = frame.names[name]
-                if isinstance(value, Undefined):
-                    value.refuse()
-                return value
-            frame = frame.outer
-        if name in self.source.closure:
-            cell = self.source.closure[name]
-            _rely_on(cell, "cell_contents", cell.cell_contents)
-            return cell.cell_contents
-        if name in self.globals:
-            _rely_on(self.globals, name, self.globals[name])
-            return self.globals[name]
-        if hasattr(builtins, name):
-            return getattr(builtins, name)
-        raise NameError(f"name '{name}' is not defined")
-
-    def store(self, name, value):
-        if name in self.foreign:
-            frame = self.outer
-            while frame is not None:
-                if name in frame.names:
-                    frame.names[name] = value
-                    return
-                frame = frame.outer
-            raise Unsupported(
-                f"assigning to the {self.foreign[name]} name '{name}' is not supported in a compiled function"
-            )
-        self.names[name] = value
-
-
-class Closure:
-    """A function or lambda defined in interpreted code; a callable for Python code too."""
-
-    def __init__(self, interpreter, source, outer):
-        self.interpreter, self.source, self.outer = interpreter, source, outer
-        self.__name__ = source.name
-
-    def __call__(self, *args, **kwargs):
-        return self.interpreter.run_source(self.source, args, kwargs, self.outer)
-
-    def __get__(self, instance, _owner=None):
-        return self if instance is None else types.MethodType(self, instance)
-
-
-class _Return:
-    def __init__(self, value):
-        self.value = value
+_state = threading.local()
 
 
 # Pending work that is no statement of the source.
@@ -244,10 +72,9 @@ def _push(statements, rest):
     return rest
 
 
-class Interpreter:
+class Interpreter(Expressions):
     def __init__(self):
         self.depth = 0
-        self.conditions = 0  # on tensors, under which the code runs
 
     # --- calls ---
 
@@ -276,16 +103,15 @@ class Interpreter:
         return fn(*args, **kwargs)
 
     def call_cell(self, cell, args, kwargs):
-        facts = getattr(_recorder, "facts", None)
-        if facts is not None and (id(cell), "training") not in facts:  # else with a cell that contains it
+        if not relied_on(cell, "training"):  # else with a cell that contains it
             for _, part in cell.cells_and_names():
-                _rely_on(part, "training", part.training)
+                rely_on(part, "training", part.training)
                 rely_on_structure(part)
         if cell.has_bprop or cell.mixed_precision_type is not None or cell._has_hooks():
             return cell(*args, **kwargs)
         if not cell._names_checked:
             cell._prepare()
-        if cell._recompute_flag and not getattr(_recorder, "recomputes", False):
+        if cell._recompute_flag and not getattr(_state, "recomputes", False):
             return self.recompute(cell, args, kwargs)
         return self.call(cell.construct, args, kwargs)
 
@@ -294,11 +120,11 @@ class Interpreter:
         from morel.common.recomputation import run_and_forget
 
         def run(*inputs, **options):
-            _recorder.recomputes = True
+            _state.recomputes = True
             try:
                 return self.call(cell.construct, inputs, options)
             finally:
-                _recorder.recomputes = False
+                _state.recomputes = False
 
         return run_and_forget(run, cell.trainable_params(), args, kwargs)
 
@@ -308,6 +134,7 @@ class Interpreter:
 
     def _run_body(self, source, names, outer):
         frame = Frame(source, outer, names)
+        containers.enter(source)
         self.depth += 1
         if self.depth > MAX_DEPTH:
             self.depth = 0
@@ -326,12 +153,12 @@ class Interpreter:
     # --- statements ---
 
     def run(self, pending, frame):
-        """Runs pending statements; a _Return, or None at the end."""
+        """Runs pending statements; a Returned, or None at the end."""
         while pending is not None:
             statement, rest = pending
             with annotated(frame.source, statement):
                 pending = getattr(self, "do_" + type(statement).__name__, self.refuse)(statement, rest, frame)
-            if isinstance(pending, _Return):
+            if isinstance(pending, Returned):
                 return pending
         return None
 
@@ -359,7 +186,7 @@ class Interpreter:
                 item.returned.append(value)
                 frame.names.update({STOP: True, RETURNED: True, RESULT: value})
                 return None
-        return _Return(value)
+        return Returned(value)
 
     def do_Assign(self, node, rest, frame):
         value = self.evaluate(node.value, frame)
@@ -373,17 +200,29 @@ class Interpreter:
         return rest
 
     def do_AugAssign(self, node, rest, frame):
-        target = node.target
-        load = ast.copy_location(type(target)(**{**vars(target), "ctx": ast.Load()}), target)
-        old = self.evaluate(load, frame)
-        new = _BINARY[type(node.op)](old, self.evaluate(node.value, frame))
+        combine = BINARY[type(node.op)]
+        if isinstance(node.target, ast.Subscript):
+            owner, key = self.evaluate(node.target.value, frame), self.evaluate(node.target.slice, frame)
+            if is_mask(owner, key):
+                value = self.evaluate(node.value, frame)
+                owner[...] = by_mask(owner, key, value, combine(owner, value))
+                return rest
+            old = item_at(self.call, owner, key)
+        elif isinstance(node.target, ast.Attribute):
+            owner = self.evaluate(node.target.value, frame)
+            old = self.attribute(owner, node.target.attr)
+        else:
+            old = frame.load(node.target.id)
+        new = combine(old, self.evaluate(node.value, frame))
         if isinstance(old, list) and isinstance(node.op, ast.Add):
             old[:] = new
             new = old
-        elif isinstance(old, _core.Tensor) and not _core.is_symbolic(old) and isinstance(target, ast.Attribute):
-            old[...] = new  # a Parameter keeps its identity
-            new = old
-        self.assign(target, new, frame)
+        if isinstance(node.target, ast.Subscript):
+            owner[key] = new
+        elif isinstance(node.target, ast.Attribute):
+            self.set_attribute(owner, node.target.attr, new)
+        else:
+            frame.store(node.target.id, new)
         return rest
 
     def do_Assert(self, node, rest, frame):
@@ -398,7 +237,7 @@ class Interpreter:
         self.fail(self.evaluate(node.exc, frame))
 
     def fail(self, error):
-        if not self.conditions:
+        if not containers.under_condition():
             raise error
         error = error() if isinstance(error, type) else error
         raise Unsupported(
@@ -474,26 +313,22 @@ class Interpreter:
 
         def runner(body):
             def run():
-                inner = frame.copy()
-                result = self.run(_push(body, rest if leaves else None), inner)
-                return inner.names, result
+                result = self.run(_push(body, rest if leaves else None), frame)
+                return dict(frame.names), result
 
-            return lambda: self.under_condition(frame, "'if'", run, leaves)
+            return lambda: self.branch_of(frame, "'if'", run, leaves)
 
         then, orelse = runner(choice.body), runner(choice.orelse)
-        names, result = merge(condition, then, orelse, frame.names, Undefined, _Return if leaves else None)
+        names, result = merge(condition, then, orelse, frame.names, Undefined, Returned if leaves else None)
         if result is not None:
             return result
         frame.names.update(names)
         return None if leaves else rest
 
-    def under_condition(self, frame, where, run, leaves=False):
-        """Runs a part of a function that a condition on a tensor decides on."""
-        self.conditions += 1
-        try:
-            return run_guarded(frame, where, run, leaves)
-        finally:
-            self.conditions -= 1
+    def branch_of(self, frame, where, run, leaves=False):
+        """Statements that a condition on a tensor decides on: (the names after them, what they return)."""
+        with frame.aside():
+            return containers.run_guarded(frame, where, run, assigns=True, leaves=leaves)
 
     def do_For(self, node, rest, frame):
         iterable = self.evaluate(node.iter, frame)
@@ -525,17 +360,17 @@ class Interpreter:
         end = _EndOfTurn()
 
         def turn(names, part):
-            inner = frame.copy()
-            inner.names.update(names)
-            if part == "condition":
-                condition = self.condition(node.test, inner)
-                return inner.names[STOP].logical_not().logical_and(condition) if jumps else condition
+            with frame.aside():
+                frame.names.update(names)
+                if part == "condition":
+                    condition = self.condition(node.test, frame)
+                    return frame.names[STOP].logical_not().logical_and(condition) if jumps else condition
 
-            def run():
-                self.run(_push(node.body, (end, None)), inner)
-                return inner.names, None
+                def run():
+                    self.run(_push(node.body, (end, None)), frame)
+                    return dict(frame.names), None
 
-            return self.under_condition(frame, "'while'", run)[0]
+                return self.branch_of(frame, "'while'", run)[0]
 
         def before():
             known = frame.names
@@ -584,16 +419,7 @@ class Interpreter:
         elif isinstance(target, (ast.Tuple, ast.List)):
             self.unpack(target.elts, value, frame)
         elif isinstance(target, ast.Attribute):
-            owner = self.evaluate(target.value, frame)
-            old = owner.__dict__.get(target.attr) if hasattr(owner, "__dict__") else None
-            if isinstance(old, _core.Tensor) and isinstance(value, _core.Tensor) and not _core.is_symbolic(old):
-                if old is not value:
-                    old[...] = value  # the new value of a Parameter or buffer
-            else:
-                raise Unsupported(
-                    f"assigning to the attribute '{target.attr}' is not supported in a compiled function, unless it is a "
-                    "Parameter"
-                )
+            self.set_attribute(self.evaluate(target.value, frame), target.attr, value)
         elif isinstance(target, ast.Subscript):
             container = self.evaluate(target.value, frame)
             key = self.evaluate(target.slice, frame)
@@ -602,6 +428,15 @@ class Interpreter:
             self.assign(target.value, list(value), frame)
         else:
             raise Unsupported("assigning to this is not supported in a compiled function")
+
+    def set_attribute(self, owner, name, value):
+        old = owner.__dict__.get(name) if hasattr(owner, "__dict__") else None
+        if not (isinstance(old, _core.Tensor) and isinstance(value, _core.Tensor)) or _core.is_symbolic(old):
+            raise Unsupported(
+                f"assigning to the attribute '{name}' is not supported in a compiled function, unless it is a Parameter"
+            )
+        if old is not value:
+            old[...] = value  # the new value of a Parameter or buffer, which keeps its identity
 
     def unpack(self, targets, value, frame):
         values = list(items_of(value))
@@ -613,187 +448,3 @@ class Interpreter:
             raise ValueError(f"cannot unpack {len(values)} values into {len(targets)} names")
         for target, item in zip(targets, values):
             self.assign(target, item, frame)
-
-    # --- expressions ---
-
-    def evaluate(self, node, frame):
-        return getattr(self, "get_" + type(node).__name__, self.refuse_expression)(node, frame)
-
-    def refuse_expression(self, node, _frame):
-        refuse_syntax(node)
-
-    def get_Constant(self, node, _frame):
-        return node.value
-
-    def get_Name(self, node, frame):
-        return frame.load(node.id)
-
-    def get_Attribute(self, node, frame):
-        owner = self.evaluate(node.value, frame)
-        value = getattr(owner, node.attr)
-        if hasattr(type(owner), "construct"):
-            _rely_on(owner, node.attr, value)
-        return value
-
-    def get_Subscript(self, node, frame):
-        return item_at(self.call, self.evaluate(node.value, frame), self.evaluate(node.slice, frame))
-
-    def get_Slice(self, node, frame):
-        return slice(
-            *(None if part is None else self.evaluate(part, frame) for part in (node.lower, node.upper, node.step))
-        )
-
-    def get_BinOp(self, node, frame):
-        return _BINARY[type(node.op)](self.evaluate(node.left, frame), self.evaluate(node.right, frame))
-
-    def get_UnaryOp(self, node, frame):
-        if isinstance(node.op, ast.Not):
-            value = self.condition(node.operand, frame)
-            return value.logical_not() if symbolic(value) else not value
-        return _UNARY[type(node.op)](self.evaluate(node.operand, frame))
-
-    def condition(self, node, frame):
-        """The value of an expression of which only the truth counts."""
-        return self.get_BoolOp(node, frame, True) if isinstance(node, ast.BoolOp) else self.evaluate(node, frame)
-
-    def get_BoolOp(self, node, frame, is_condition=False):
-        is_and = isinstance(node.op, ast.And)
-        evaluate = self.condition if is_condition else self.evaluate
-        value = evaluate(node.values[0], frame)
-        for part in node.values[1:]:
-            if symbolic(value) and is_condition:
-                other = evaluate(part, frame)
-                value = value.logical_and(other) if is_and else value.logical_or(other)
-            elif symbolic(value):
-                value = operand(is_and, value, self.branch(part, frame, "'and'" if is_and else "'or'"))
-            elif bool(value) is is_and:
-                value = evaluate(part, frame)
-            else:
-                return value
-        return value
-
-    def get_Compare(self, node, frame):
-        left, result = self.evaluate(node.left, frame), True
-        for kind, right_node in zip(node.ops, node.comparators):
-            right = self.evaluate(right_node, frame)
-            value = _COMPARE[type(kind)](left, right)
-            if result is True:
-                result = value
-            elif symbolic(result) or symbolic(value):
-                result = result.logical_and(value) if symbolic(result) else value.logical_and(result)
-            else:
-                result = result and value
-            if result is False:
-                return False
-            left = right
-        return result
-
-    def get_IfExp(self, node, frame):
-        condition = self.condition(node.test, frame)
-        if not symbolic(condition):
-            return self.evaluate(node.body if condition else node.orelse, frame)
-
-        branches = (self.branch(part, frame, "'if'") for part in (node.body, node.orelse))
-        return merge(condition, *branches, frame.names, Undefined, _Return)[1].value
-
-    def branch(self, part, frame, where):
-        """A function that evaluates an expression which a condition on a tensor decides on."""
-
-        def run():
-            return frame.names, _Return(self.evaluate(part, frame))
-
-        return lambda: self.under_condition(frame, where, run)
-
-    def get_Call(self, node, frame):
-        fn = self.evaluate(node.func, frame)
-        args = self.items(node.args, frame)
-        kwargs = {}
-        for keyword in node.keywords:
-            value = self.evaluate(keyword.value, frame)
-            kwargs.update(value if keyword.arg is None else {keyword.arg: value})
-        if fn is super and not args:
-            return super(frame.load("__class__"), frame.load(next(iter(frame.names))))
-        with annotated(frame.source, node):
-            return self.call(fn, args, kwargs)
-
-    def items(self, nodes, frame):
-        out = []
-        for node in nodes:
-            if isinstance(node, ast.Starred):
-                out.extend(items_of(self.evaluate(node.value, frame)))
-            else:
-                out.append(self.evaluate(node, frame))
-        return out
-
-    def get_Tuple(self, node, frame):
-        return tuple(self.items(node.elts, frame))
-
-    def get_List(self, node, frame):
-        return self.items(node.elts, frame)
-
-    def get_Set(self, node, frame):
-        return set(self.items(node.elts, frame))
-
-    def get_Dict(self, node, frame):
-        out = {}
-        for key, value in zip(node.keys, node.values):
-            if key is None:
-                out.update(self.evaluate(value, frame))
-            else:
-                out[self.evaluate(key, frame)] = self.evaluate(value, frame)
-        return out
-
-    def get_Lambda(self, node, frame):
-        return Closure(self, FunctionSource.nested(node, frame, self), frame)
-
-    def get_NamedExpr(self, node, frame):
-        value = self.evaluate(node.value, frame)
-        self.assign(node.target, value, frame)
-        return value
-
-    def get_JoinedStr(self, node, frame):
-        return "".join(self.evaluate(part, frame) for part in node.values)
-
-    def get_FormattedValue(self, node, frame):
-        value = self.evaluate(node.value, frame)
-        if symbolic(value) and _core.is_symbolic(value):
-            value = f"Tensor(shape={list(value.shape)}, dtype={value.dtype})"
-        convert = {115: str, 114: repr, 97: ascii}.get(node.conversion, lambda v: v)
-        return format(convert(value), "" if node.format_spec is None else self.evaluate(node.format_spec, frame))
-
-    def _comprehend(self, generators, frame, add):
-        inner = Frame(frame.source, frame)
-
-        def level(at):
-            if at == len(generators):
-                return add(inner)
-            generator = generators[at]
-            iterable = self.evaluate(generator.iter, frame if at == 0 else inner)
-            for item in items_of(iterable):
-                self.assign(generator.target, item, inner)
-                keep = [self.evaluate(test, inner) for test in generator.ifs]
-                if any(symbolic(k) for k in keep):
-                    raise Unsupported("a condition on a tensor within a comprehension is not supported")
-                if all(keep):
-                    level(at + 1)
-
-        level(0)
-
-    def get_ListComp(self, node, frame):
-        out = []
-        self._comprehend(node.generators, frame, lambda inner: out.append(self.evaluate(node.elt, inner)))
-        return out
-
-    get_GeneratorExp = get_ListComp
-
-    def get_SetComp(self, node, frame):
-        return set(self.get_ListComp(node, frame))
-
-    def get_DictComp(self, node, frame):
-        out = {}
-
-        def add(inner):
-            out[self.evaluate(node.key, inner)] = self.evaluate(node.value, inner)
-
-        self._comprehend(node.generators, frame, add)
-        return out
