@@ -1,6 +1,7 @@
 """Mixed precision for training loops of one's own: loss scalers, checks for overflow."""
 
 from morel import _core
+from morel.api import make_operator
 from morel.common import dtype as mstype
 from morel.common.parameter import Parameter
 from morel.train.amp import (
@@ -29,12 +30,22 @@ __all__ = [
     "is_finite",
 ]
 
+_all_finite = make_operator("all_finite", "all_finite")
+
 
 def _map(inputs, function):
     """function(tensor) for a tensor or each one of a (nested) tuple or list."""
     if isinstance(inputs, (tuple, list)):
         return type(inputs)(_map(item, function) for item in inputs)
     return function(inputs)
+
+
+def _flat(inputs):
+    if isinstance(inputs, (tuple, list)):
+        return [tensor for item in inputs for tensor in _flat(item)]
+    if not isinstance(inputs, _core.Tensor):
+        raise TypeError(f"For 'all_finite', the inputs must be Tensors, but got {type(inputs)}.")
+    return [inputs]
 
 
 def all_finite(inputs):
@@ -48,17 +59,12 @@ def all_finite(inputs):
     """
     from morel import ops
 
-    tensors = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
+    tensors = _flat(inputs)
+    result = _all_finite([tensor for tensor in tensors if tensor.dtype.is_floating_point])
     for tensor in tensors:
-        if isinstance(tensor, (tuple, list)):
-            finite = bool(all_finite(tensor))
-        elif isinstance(tensor, _core.Tensor):
-            finite = bool(ops.isfinite(tensor).all())
-        else:
-            raise TypeError(f"For 'all_finite', the inputs must be Tensors, but got {type(tensor)}.")
-        if not finite:
-            return _core_bool(False)
-    return _core_bool(True)
+        if tensor.dtype.is_complex:
+            result = ops.logical_and(result, ops.isfinite(tensor).all())
+    return result
 
 
 def _core_bool(value):
@@ -114,17 +120,22 @@ class StaticLossScaler(LossScaler):
 
     def scale(self, inputs):
         """Tensors times the scale."""
-        value = float(self.scale_value.item())
-        return _map(inputs, lambda x: x * value)
+        return _map(inputs, lambda x: _times(x, self.scale_value))
 
     def unscale(self, inputs):
         """Tensors divided by the scale."""
-        value = 1.0 / float(self.scale_value.item())
-        return _map(inputs, lambda x: x * value)
+        inverse = 1.0 / self.scale_value.astype(mstype.float64)
+        return _map(inputs, lambda x: _times(x, inverse))
 
     def adjust(self, grads_finite):
         """Nothing changes."""
         return _core_bool(False)
+
+
+def _times(x, number):
+    """x times a tensor of one element, which counts as a Python number would: the dtype stays that of x."""
+    product = x * number.astype(mstype.float64 if x.dtype in (mstype.float64, mstype.complex128) else mstype.float32)
+    return product.astype(x.dtype) if x.dtype.is_floating_point else product
 
 
 def _number(value, dtype):
@@ -172,13 +183,14 @@ class DynamicLossScaler(StaticLossScaler):
         Returns:
             Tensor, ``True``.
         """
-        scale, counter = float(self.scale_value.item()), int(self.counter.item())
-        if not bool(grads_finite):
-            scale, counter = max(scale / self.scale_factor, 1.0), 0
-        elif counter == self.scale_window - 1:
-            scale, counter = scale * self.scale_factor, 0
-        else:
-            counter += 1
-        self.scale_value.fill_(scale)
-        self.counter.fill_(counter)
+        from morel import ops
+
+        scale, counter = self.scale_value, self.counter
+        finite = grads_finite if isinstance(grads_finite, _core.Tensor) else _core_bool(grads_finite)
+        full = counter == self.scale_window - 1
+        grown = ops.where(full, scale * self.scale_factor, scale)
+        scale_after = ops.where(finite, grown, ops.clamp(scale / self.scale_factor, min=1.0))
+        counter_after = ops.where(ops.logical_and(finite, ops.logical_not(full)), counter + 1, ops.zeros_like(counter))
+        scale.copy_(scale_after)
+        counter.copy_(counter_after)
         return _core_bool(True)

@@ -5,6 +5,7 @@ from morel.common import dtype as mstype
 from morel.common.parameter import Parameter, ParameterTuple
 from morel.mint.optim.optimizer import Optimizer
 from morel.nn.optim import _update
+from morel.nn.optim.optimizer import value_of
 
 __all__ = ["Adam", "AdamW"]
 
@@ -70,7 +71,7 @@ class Adam(Optimizer):
 
     def _step(self, gradients):
         self.state_step.add_(1)
-        step = int(self.state_step.item() - self._first_step)
+        step = value_of(self.state_step) - self._first_step
         for group, first, chosen in self._grouped(gradients):
             last = first + len(chosen)
             beta1, beta2 = group["betas"]
@@ -80,7 +81,7 @@ class Adam(Optimizer):
                 self.exp_avg[first:last],
                 self.exp_avg_sq[first:last],
                 group.get("max_exp_avg_sq"),
-                float(group["lr"].item()),
+                value_of(group["lr"]),
                 beta1,
                 beta2,
                 group["eps"],

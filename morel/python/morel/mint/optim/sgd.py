@@ -5,6 +5,7 @@ from morel.common import dtype as mstype
 from morel.common.parameter import Parameter
 from morel.mint.optim.optimizer import Optimizer
 from morel.nn.optim import _update
+from morel.nn.optim.optimizer import value_of
 
 __all__ = ["SGD"]
 
@@ -48,13 +49,13 @@ class SGD(Optimizer):
         self.step_t = Parameter(Tensor(0, mstype.int32), "step_t")
 
     def _step(self, gradients):
-        first_step = self.step_t.item() == 0
+        first_step = value_of(self.step_t) == 0
         for group, first, chosen in self._grouped(gradients):
             _update.sgd(
                 group["params"],
                 chosen,
                 self.momentum_buf[first : first + len(chosen)],
-                float(group["lr"].item()),
+                value_of(group["lr"]),
                 group["momentum"],
                 group["dampening"],
                 group["weight_decay"],

@@ -4,6 +4,7 @@ Rules with a fused kernel call it once per list; the others are ordinary operato
 """
 
 from morel import ops
+from morel._core import Tensor
 from morel.api import make_operator
 
 _adagrad, _adam, _lamb, _rmsprop, _sgd = (
@@ -16,6 +17,14 @@ def _decayed(gradient, param, weight_decay):
     if gradient.dtype != param.dtype:
         gradient = gradient.astype(param.dtype)
     return gradient + param * weight_decay if weight_decay else gradient
+
+
+def _chosen(condition, number, tensor):
+    """A number where a condition holds that is a bool or, as the number, a tensor of one element; else the tensor."""
+    if not isinstance(condition, Tensor):
+        return ops.full_like(tensor, number) if condition else tensor
+    number = number.astype(tensor.dtype) if isinstance(number, Tensor) else ops.full_like(tensor, number)
+    return ops.where(condition.reshape(()), number.reshape(()) if number.size == 1 else number, tensor)
 
 
 def momentum(params, gradients, moments, lr, mu, weight_decay, nesterov):
@@ -128,8 +137,7 @@ def rprop(params, gradients, previous, sizes, lr, shrink, grow, smallest, larges
     """Riedmiller and Braun, 1993: step sizes grow while the sign of the gradient stays, and shrink when it changes."""
     for param, gradient, past, size in zip(params, gradients, previous, sizes):
         gradient = _decayed(gradient, param, weight_decay)
-        if first:
-            size.fill_(lr)
+        size.copy_(_chosen(first, lr, size))
         agreement = gradient * past
         one = ops.ones_like(param)
         factor = ops.where(agreement > 0, one * grow, ops.where(agreement < 0, one * shrink, one))
@@ -142,12 +150,8 @@ def asgd(params, gradients, averages, etas, mus, lr, lambd, alpha, t0, weight_de
     """Polyak and Juditsky, 1992: p = (1 - lambd eta) p - eta g, and from step t0 on the mean of the iterates."""
     for param, gradient, average, eta, mu in zip(params, gradients, averages, etas, mus):
         gradient = _decayed(gradient, param, weight_decay)
-        rate = lr if step == 1 else float(eta.item())
-        share = float(mu.item())
-        param.copy_(param * (1.0 - lambd * rate) - gradient * rate)
-        if share != 1.0:
-            average.add_((param - average) * share)
-        else:
-            average.copy_(param)
+        rate = _chosen(step == 1, lr, eta)
+        param.copy_(param * (1.0 - rate * lambd) - gradient * rate)
+        average.copy_(ops.where(mu == 1.0, param, average + (param - average) * mu))
         eta.fill_(lr / (1.0 + lambd * lr * step) ** alpha)
-        mu.fill_(1.0 / max(1.0, step - t0))
+        mu.fill_(1.0 / ops.clamp(step - t0, min=1.0) if isinstance(step, Tensor) else 1.0 / max(1.0, step - t0))

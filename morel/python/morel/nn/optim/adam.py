@@ -3,7 +3,7 @@
 from morel.nn import _check
 from morel.nn.optim import _update
 from morel.nn.optim._common import ListOptimizer, check_adam, power
-from morel.nn.optim.optimizer import _value, opt_init_args_register
+from morel.nn.optim.optimizer import opt_init_args_register, value_of
 
 __all__ = ["Adam", "AdamOffload", "LazyAdam", "AdamWeightDecay", "AdaMax", "Lamb"]
 
@@ -84,7 +84,7 @@ class Adam(ListOptimizer):
     def _before_update(self):
         self.beta1_power.mul_(self.beta1)
         self.beta2_power.mul_(self.beta2)
-        self.__dict__["_powers"] = _value(self.beta1_power), _value(self.beta2_power)
+        self.__dict__["_powers"] = value_of(self.beta1_power), value_of(self.beta2_power)
 
     def _update_group(self, rate, decay, indices, gradients):
         pick = self._pick
@@ -244,7 +244,7 @@ class AdaMax(ListOptimizer):
             self.beta2,
             self.eps,
             decay,
-            _value(self.beta1_power),
+            value_of(self.beta1_power),
         )
 
 
@@ -283,5 +283,5 @@ class Lamb(ListOptimizer):
             self.beta2,
             self.eps,
             decay,
-            int(self.global_step.item()),
+            value_of(self.global_step, int),
         )

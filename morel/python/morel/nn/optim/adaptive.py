@@ -6,7 +6,7 @@ from morel.common.parameter import Parameter, ParameterTuple
 from morel.nn import _check
 from morel.nn.optim import _update
 from morel.nn.optim._common import ListOptimizer, check_eps
-from morel.nn.optim.optimizer import _check_scalar, opt_init_args_register
+from morel.nn.optim.optimizer import _check_scalar, opt_init_args_register, value_of
 
 __all__ = ["RMSProp", "Adagrad", "Adadelta", "FTRL", "ProximalAdagrad", "Rprop", "ASGD"]
 
@@ -290,7 +290,7 @@ class Rprop(ListOptimizer):
             self.step_size_min,
             self.step_size_max,
             decay,
-            int(self.global_step.item()) == 1,
+            value_of(self.global_step) == 1,
         )
 
 
@@ -330,5 +330,5 @@ class ASGD(ListOptimizer):
             self.alpha,
             self.t0,
             decay,
-            int(self.global_step.item()),
+            value_of(self.global_step),
         )

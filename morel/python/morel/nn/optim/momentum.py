@@ -7,7 +7,7 @@ from morel.common.parameter import Parameter
 from morel.nn import _check
 from morel.nn.optim import _update
 from morel.nn.optim._common import ListOptimizer
-from morel.nn.optim.optimizer import _check_scalar, _value, opt_init_args_register
+from morel.nn.optim.optimizer import _check_scalar, opt_init_args_register, value_of
 
 __all__ = ["SGD", "Momentum"]
 
@@ -85,7 +85,7 @@ class SGD(ListOptimizer):
             gradients,
             pick(self.accum, indices),
             rate,
-            _value(self.momentum),
+            value_of(self.momentum),
             self.dampening,
             decay,
             self.nesterov,
@@ -132,7 +132,7 @@ class Momentum(ListOptimizer):
             gradients,
             pick(self.moments, indices),
             rate,
-            _value(self.momentum),
+            value_of(self.momentum),
             decay,
             self.use_nesterov,
         )

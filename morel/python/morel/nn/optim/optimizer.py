@@ -67,12 +67,14 @@ def _parameter_list(parameters, what):
     return parameters
 
 
-def _value(x):
-    """A number from a float, or from a tensor with one element. In a graph that is a float64 tensor, which kernels read when
+def value_of(x, kind=float):
+    """A number from a float, or from a tensor with one element. In a graph that is a tensor of 64 bits, which kernels read when
     they run."""
     if isinstance(x, float):
         return x
-    return x.astype(mstype.float64) if _core.graph_active() else float(x.item())
+    if _core.graph_active():
+        return x.astype(mstype.float64 if kind is float else mstype.int64)
+    return kind(x.item())
 
 
 def _like(gradient, param):
@@ -292,7 +294,7 @@ class Optimizer(Cell):
     def _build_single_lr(self, learning_rate, name):
         """What `get_lr` reads: a Parameter, or a schedule if any rate changes."""
         if isinstance(learning_rate, (float, Tensor)) and getattr(learning_rate, "ndim", 0) == 0:
-            rate = Parameter(Tensor(_value(learning_rate), mstype.float32), name)
+            rate = Parameter(Tensor(value_of(learning_rate), mstype.float32), name)
             return _ConvertToCell(rate) if self.is_group_lr and self.dynamic_lr else rate
         return _IteratorLearningRate(learning_rate, name) if isinstance(learning_rate, Tensor) else learning_rate
 
@@ -336,8 +338,8 @@ class Optimizer(Cell):
         ready = []
         for group in self._groups:
             rate, decay = group.learning_rate, group.weight_decay
-            rate = _value(rate(step) if isinstance(rate, Cell) else rate)
-            decay = _value(decay(step)) if isinstance(decay, Cell) else decay
+            rate = value_of(rate(step) if isinstance(rate, Cell) else rate)
+            decay = value_of(decay(step)) if isinstance(decay, Cell) else decay
             chosen = [_like(gradients[index], self.parameters[index]) for index in group.indices]
             if group.centralize:
                 chosen = [_centralized(gradient) for gradient in chosen]

@@ -1,0 +1,100 @@
+"""Overflow checks and optimizers within compiled functions."""
+
+import numpy as np
+import pytest
+from test_graph_control import same, tensor
+
+import morel as ms
+from morel import Parameter, Tensor, amp, mint, nn
+
+# --- overflow and loss scaling ---
+
+
+def test_all_finite_in_both_modes():
+    compiled = ms.jit(lambda *tensors: amp.all_finite(tensors))
+    for dtype in (np.float32, np.float16, np.float64, np.int32):
+        fine = [tensor(1.0, 2.0, dtype=dtype), tensor(3.0, dtype=dtype)]
+        assert compiled(*fine).asnumpy() == amp.all_finite(fine).asnumpy() == True  # noqa: E712
+        if dtype != np.int32:
+            for bad in (np.inf, -np.inf, np.nan):
+                broken = [fine[0], tensor(1.0, bad, dtype=dtype)]
+                assert not compiled(*broken) and not amp.all_finite((broken,))
+    assert not amp.all_finite(Tensor(np.array([1 + 1j * np.inf])))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_loss_scaling_in_both_modes(dtype):
+    def run(scaler, gradients):
+        scaled = scaler.scale(gradients)
+        finite = amp.all_finite(scaled)
+        scaler.adjust(finite)
+        return scaler.unscale(scaled), finite
+
+    rows = [(1.0, 2.0), (3.0, np.inf), (1.0, 1.0), (0.5, 0.25), (1.0, 3.0)]
+    eager, compiled = (amp.DynamicLossScaler(12, 2, 2) for _ in range(2))
+    step = ms.jit(lambda gradients: run(compiled, gradients))
+    for row in rows:
+        gradients = (tensor(*row, dtype=dtype), tensor(1.0, 1.0, dtype=dtype))
+        same(step(gradients)[0], run(eager, gradients)[0])
+        assert step.__compiled__.compiled == 1
+        assert float(eager.scale_value) == float(compiled.scale_value)
+        assert int(eager.counter) == int(compiled.counter)
+
+
+# --- optimizers ---
+
+
+OPTIMIZERS = [
+    lambda p: mint.optim.Adam(p, lr=0.1, weight_decay=0.01),
+    lambda p: mint.optim.Adam(p, lr=0.1, amsgrad=True, maximize=True),
+    lambda p: mint.optim.AdamW(p, lr=0.1),
+    lambda p: mint.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.5, weight_decay=0.1),
+    lambda p: mint.optim.SGD([{"params": p[:1], "lr": 0.5}, {"params": p[1:]}], lr=0.1, momentum=0.9, nesterov=True),
+    lambda p: nn.Lamb(p, learning_rate=0.1),
+    lambda p: nn.Rprop(p, learning_rate=0.1),
+    lambda p: nn.ASGD(p, learning_rate=0.1, t0=2.0, weight_decay=0.1),
+]
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS)
+def test_optimizers_in_compiled_steps(make):
+    rng = np.random.default_rng(3)
+    first = [rng.standard_normal((3, 2)).astype(np.float32), rng.standard_normal(2).astype(np.float32)]
+    inputs = [tensor(*rng.standard_normal((4, 3)).astype(np.float32)) for _ in range(5)]
+
+    def train(compile):
+        weights = [Parameter(Tensor(value), name=f"w{i}") for i, value in enumerate(first)]
+        optimizer = make(weights)
+
+        def step(x):
+            def loss(x):
+                return ((x @ weights[0] + weights[1]) ** 2).mean()
+
+            value, gradients = ms.value_and_grad(loss, None, weights)(x)
+            optimizer(gradients)
+            return value
+
+        run = compile(step)
+        return [run(x) for x in inputs], weights, run
+
+    eager_losses, eager, _ = train(lambda step: step)
+    losses, compiled, run = train(ms.jit)
+    same(losses, eager_losses, rtol=1e-5)
+    same([w.asnumpy() for w in compiled], [w.asnumpy() for w in eager], rtol=1e-5, atol=1e-6)
+    assert run.__compiled__.compiled == 1
+
+
+# --- the same tensor at two places ---
+
+
+def test_gradients_where_one_tensor_is_two_arguments():
+    """As in MindSpore: in PyNative mode a tensor is known by what it is, in a graph each argument is one of its own."""
+
+    def function(a, b):
+        return (a * a * b).sum()
+
+    x = tensor(2.0, 3.0)
+    both = tensor(12.0, 27.0)
+    same(ms.grad(function, (0, 1))(x, x), (both, both))
+    same(ms.grad(ms.jit(function), (0, 1))(x, x), (both, both))
+    same(ms.jit(lambda x: ms.grad(function, (0, 1))(x, x))(x), (tensor(8.0, 18.0), tensor(4.0, 9.0)))
