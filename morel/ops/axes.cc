@@ -122,6 +122,9 @@ class PatternParser {
   size_t at_ = 0;
 };
 
+// Symbols of different tensors can be known to be equal.
+bool same_size(Dim a, Dim b) { return a.identical(b) || (!a.identical(1) && !b.identical(1) && a == b); }
+
 bool is_tensor_value(const Value& value) { return value.is_tensor() || value.tag() == Value::Tag::Node; }
 
 // Axes (of a tensor of `rank` axes) that an argument names; with a number for each axis, those where it is not 0.
@@ -253,7 +256,7 @@ class PatternMap {
   }
   void add_name(AxisFactors& axis, int name, Dim size, bool alone) {
     const size_t idx = static_cast<size_t>(name);
-    if (alone && !size.identical(sizes_[idx])) {  // an axis of 1 that broadcasts, heads that several queries share
+    if (alone && !same_size(size, sizes_[idx])) {  // an axis of 1 that broadcasts, heads that several queries share
       if (!size.identical(1)) axis.push_back(map_.add(FactorKind::Whole, size));
       return;
     }
@@ -272,7 +275,7 @@ class PatternMap {
         if (item.kind == AxisItem::Kind::Ellipsis && static_cast<size_t>(other) == place) full = outs_[i].shape[at];
       });
     }
-    if (!size.identical(full)) {
+    if (!same_size(size, full)) {
       if (!is_input || !size.identical(1)) axis.push_back(map_.add(FactorKind::Whole, size));
       return;
     }
@@ -292,10 +295,10 @@ class PatternMap {
 };
 
 // Operands that broadcast to one space, of which some axes are whole: elementwise operators and rows.
-AxisMap broadcast_map(std::span<const Value> args, std::span<const Type> outs, int64_t whole_axis) {
+AxisMap broadcast_map(const OpDef& op, std::span<const Value> args, std::span<const Type> outs, int64_t whole_axis) {
   AxisMap map;
   Shape space = outs[0].shape;
-  const Values tensors = tensors_of(args);
+  const Values tensors = tensors_of(op, args);
   for (const Value& tensor : tensors) {
     const Shape& shape = shape_of(tensor);
     for (size_t i = 0; i < shape.size() && i < space.size(); ++i) {
@@ -309,7 +312,7 @@ AxisMap broadcast_map(std::span<const Value> args, std::span<const Type> outs, i
     TensorFactors out(shape.size());
     for (size_t i = 0; i < shape.size(); ++i) {
       const size_t at = i + space.size() - shape.size();
-      if (shape[i].identical(space[at])) out[i].push_back(static_cast<int>(at));
+      if (same_size(shape[i], space[at])) out[i].push_back(static_cast<int>(at));
     }
     return out;
   };
@@ -324,7 +327,7 @@ AxisMap rows_map(const OpDef& op, std::span<const Value> args, std::span<const T
   const int64_t axis =
       axis_at < 0 ? rank - 1 : normalize_axis(op, "axis", args[static_cast<size_t>(axis_at)].integer(), rank);
   const size_t rows = rows_signature(op, outs[0].dtype).outputs.size();
-  AxisMap map = broadcast_map(args, outs.subspan(0, std::min(rows, outs.size())), axis);
+  AxisMap map = broadcast_map(op, args, outs.subspan(0, std::min(rows, outs.size())), axis);
   for (size_t i = rows; i < outs.size(); ++i) {  // sums over all rows
     map.outputs.emplace_back();
     for (const Dim size : outs[i].shape) map.outputs.back().push_back({map.add(FactorKind::Whole, size)});
@@ -367,7 +370,7 @@ void split_shapes(AxisMap& map, const Shape& a, const Shape& b, TensorFactors& o
     while (left_a.identical(1) && i > 0) left_a = a[--i];
     while (left_b.identical(1) && j > 0) left_b = b[--j];
     if (left_a.identical(1) || left_b.identical(1)) break;
-    const bool same = left_a.identical(left_b);
+    const bool same = same_size(left_a, left_b);
     const bool numbers = !left_a.is_symbolic() && !left_b.is_symbolic();
     const bool a_divides = numbers && left_a > 0 && left_b % left_a == 0,
                b_divides = numbers && left_b > 0 && left_a % left_b == 0;
@@ -432,7 +435,8 @@ AxisMap view_map(const OpDef& op, std::span<const Value> args, std::span<const T
     for (size_t i = 0; i < shape.size(); ++i)
       if (!found[i]) map.factors[static_cast<size_t>(map.inputs[0][i][0])].kind = FactorKind::Whole;
   }
-  for (const Value& other : tensors_of(args.subspan(1))) map.add_whole(map.inputs, shape_of(other));
+  const Values tensors = tensors_of(op, args);
+  for (size_t i = 1; i < tensors.size(); ++i) map.add_whole(map.inputs, shape_of(tensors[i]));
   return map;
 }
 
@@ -472,9 +476,11 @@ const AxesPattern* parse_axes(const OpDef& op) {
   return op.axes.empty() ? nullptr : new AxesPattern(PatternParser(op).parse());
 }
 
-Values tensors_of(std::span<const Value> args) {
+Values tensors_of(const OpDef& op, std::span<const Value> args) {
   Values out;
-  for (const Value& arg : args) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!op.schema.args[i].is_tensor_like()) continue;
+    const Value& arg = args[i];
     if (is_tensor_value(arg)) out.push_back(arg);
     if (arg.is_list())
       for (const Value& item : arg.list())
@@ -483,9 +489,9 @@ Values tensors_of(std::span<const Value> args) {
   return out;
 }
 
-AxisMap whole_axes(std::span<const Value> args, std::span<const Type> outs) {
+AxisMap whole_axes(const OpDef& op, std::span<const Value> args, std::span<const Type> outs) {
   AxisMap map;
-  for (const Value& tensor : tensors_of(args)) map.add_whole(map.inputs, shape_of(tensor));
+  for (const Value& tensor : tensors_of(op, args)) map.add_whole(map.inputs, shape_of(tensor));
   for (const Type& out : outs) map.add_whole(map.outputs, out.shape);
   return map;
 }
@@ -497,21 +503,31 @@ bool has_axes(const OpDef& op) {
 AxisMap axis_map(const OpDef& op, std::span<const Value> args, std::span<const Type> outs) {
   if (op.axis_rule) return op.axis_rule(ArgView(op, args), outs);
   if (!op.axes.empty()) return PatternMap(op, args, outs).make();
-  if (op.loop) return broadcast_map(args, outs, -1);
+  if (op.loop) return broadcast_map(op, args, outs, -1);
   if (op.rows) return rows_map(op, args, outs);
   if (op.reduce) return reduce_map(op, args, outs);
   if (op.view || op.views) return view_map(op, args, outs);
-  return whole_axes(args, outs);
+  return whole_axes(op, args, outs);
+}
+
+static const Term& term_of(const OpDef& op, size_t arg) {
+  size_t term = 0;
+  for (size_t i = 0; i < arg; ++i) term += op.schema.args[i].is_tensor_like();
+  return op.axes_pattern->inputs[term];
 }
 
 bool takes_leading_axes(const OpDef& op, size_t idx) {
   if (op.axis_rule) return false;
   if (op.axes.empty()) return op.loop || (op.rows && !op.columns) || op.reduce || op.view || op.views;
   const auto leads = [](const Term& term) { return term.ellipsis() == 0 && !term.items[0].whole; };
-  const AxesPattern& pattern = *op.axes_pattern;
-  size_t term = 0;
-  for (size_t i = 0; i < idx; ++i) term += op.schema.args[i].is_tensor_like();
-  return leads(pattern.inputs[term]) && std::all_of(pattern.outputs.begin(), pattern.outputs.end(), leads);
+  const std::vector<Term>& outputs = op.axes_pattern->outputs;
+  return leads(term_of(op, idx)) && std::all_of(outputs.begin(), outputs.end(), leads);
+}
+
+int64_t named_axes(const OpDef& op, size_t idx) {
+  if (op.axes.empty()) return 0;
+  const Term& term = term_of(op, idx);
+  return static_cast<int64_t>(term.items.size()) - (term.ellipsis() >= 0 ? 1 : 0);
 }
 
 // ---- inference ----

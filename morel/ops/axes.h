@@ -48,16 +48,19 @@ struct AxisMap {
 std::string to_string(const AxisMap& map);
 
 // The tensors among the arguments, those of lists included, in order; numbers are none.
-Values tensors_of(std::span<const Value> args);
+Values tensors_of(const OpDef& op, std::span<const Value> args);
 
 AxisMap axis_map(const OpDef& op, std::span<const Value> args, std::span<const Type> outs);
 // For an entry without rule: nothing can be cut.
-AxisMap whole_axes(std::span<const Value> args, std::span<const Type> outs);
+AxisMap whole_axes(const OpDef& op, std::span<const Value> args, std::span<const Type> outs);
 
 // Whether the entry says anything about its axes: false where axis_map falls back to whole_axes.
 bool has_axes(const OpDef& op);
 // Whether argument `idx` may be a tensor with more axes in front, where all results get them as well.
 bool takes_leading_axes(const OpDef& op, size_t idx);
+
+// How many axes of a tensor of argument `idx` the entry names one by one, behind those that broadcast.
+int64_t named_axes(const OpDef& op, size_t idx);
 
 // Reads the `axes` of an entry whose schema is known; null where there are none.
 const AxesPattern* parse_axes(const OpDef& op);

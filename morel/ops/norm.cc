@@ -231,6 +231,64 @@ Syms rms_norm(const Call& c) {
   return {b("reshape", both.item(0), Ints(c.shape(0))), b("reshape", both.item(1), stats)};
 }
 
+// ---- batches: a weight of each example is no row that all rows share, so it is multiplied outside of the rows ----
+
+// A parameter of the last axis, of each example where it is a batch, to multiply a batch of `rank` axes and the
+// batch's.
+Sym row_parameter(const VmapCall& c, size_t idx, size_t rank) {
+  if (!c.batched(idx)) return c[idx];
+  Ints size(rank + 1, 1);
+  size[0] = c.batch();
+  size.back() = c.shape(idx)[1];
+  return c.builder()("reshape", c[idx], size);
+}
+Sym in_batch(const VmapCall& c, size_t idx) {
+  if (c.batched(idx)) return c[idx];
+  Ints size(c.shape(idx));
+  size.insert(size.begin(), c.batch());
+  return c.builder()("broadcast_to", c[idx], size);
+}
+// Sums over the rows of each example.
+Sym row_sums(const VmapCall& c, const Sym& x) {
+  Ints rows;
+  for (int64_t axis = 1; axis + 1 < x.rank(); ++axis) rows.push_back(axis);
+  const Sym wide = c.builder()("cast", x, compute_dtype(x.dtype()));
+  return rows.empty() ? wide : c.builder()("sum", wide, rows);
+}
+
+Syms layer_norm_rows_vmap(const VmapCall& c) {
+  if (!c.batched(1) && !c.batched(2)) return {};
+  Builder& b = c.builder();
+  const size_t rank = c.example_shape(0).size();
+  const Sym plain = b("layer_norm_rows", in_batch(c, 0), 1.0, 0.0, c[3]);
+  const Sym out = plain.item(0) * row_parameter(c, 1, rank) + row_parameter(c, 2, rank);
+  return {b("cast", out, c.tensor_dtype(0)), plain.item(1), plain.item(2)};
+}
+// Arguments dout, input, mean, rstd, weight.
+Sym layer_norm_input_vmap(const VmapCall& c) {
+  const Sym weighted = in_batch(c, 0) * row_parameter(c, 4, c.example_shape(1).size());
+  return c.builder()("layer_norm_input_grad", c.builder()("cast", weighted, c.tensor_dtype(0)), in_batch(c, 1),
+                     in_batch(c, 2), in_batch(c, 3), 1.0);
+}
+Syms layer_norm_grad_vmap(const VmapCall& c) {
+  const Sym dout = in_batch(c, 0), normalised = (in_batch(c, 1) - in_batch(c, 2)) * in_batch(c, 3);
+  return {layer_norm_input_vmap(c), row_sums(c, dout * normalised), row_sums(c, dout)};
+}
+Syms layer_norm_input_grad_vmap(const VmapCall& c) { return c.batched(4) ? Syms{layer_norm_input_vmap(c)} : Syms{}; }
+Syms rms_norm_rows_vmap(const VmapCall& c) {
+  if (!c.batched(1)) return {};
+  const Sym plain = c.builder()("rms_norm_rows", in_batch(c, 0), 1.0, c[2]);
+  const Sym out = plain.item(0) * row_parameter(c, 1, c.example_shape(0).size());
+  return {c.builder()("cast", out, c.tensor_dtype(0)), plain.item(1)};
+}
+// Arguments dout, input, rstd, weight.
+Syms rms_norm_grad_vmap(const VmapCall& c) {
+  Builder& b = c.builder();
+  const Sym dout = in_batch(c, 0), input = in_batch(c, 1), rstd = in_batch(c, 2);
+  const Sym weighted = b("cast", dout * row_parameter(c, 3, c.example_shape(1).size()), c.tensor_dtype(0));
+  return {b("rms_norm_grad", weighted, input, rstd, 1.0).item(0), row_sums(c, dout * input * rstd)};
+}
+
 void register_layer_norm(Family& add) {
   add({.name = "layer_norm_rows",
        .args = "input: Tensor, weight: Tensor|number, bias: Tensor|number, eps: float",
@@ -239,6 +297,7 @@ void register_layer_norm(Family& add) {
        .rows = layer_norm_forward,
        .grad = layer_norm_rows_grad,
        .saves = {bits({0, 1}), bits({1, 2})},
+       .vmap = layer_norm_rows_vmap,
        .flags = kHidden,
        .dtypes = floats});
   add({.name = "layer_norm_grad",
@@ -248,6 +307,7 @@ void register_layer_norm(Family& add) {
        .columns = layer_norm_parameters,
        .grad = [](const GradCall& g) { return layer_norm_second(g, true); },
        .saves = {bits({0, 1, 2, 3, 4}), 0},
+       .vmap = layer_norm_grad_vmap,
        .flags = kHidden,
        .dtypes = floats});
   add({.name = "layer_norm_input_grad",
@@ -256,6 +316,7 @@ void register_layer_norm(Family& add) {
        .rows = layer_norm_backward,
        .grad = [](const GradCall& g) { return layer_norm_second(g, false); },
        .saves = {bits({0, 1, 2, 3, 4}), 0},
+       .vmap = layer_norm_input_grad_vmap,
        .flags = kHidden,
        .dtypes = floats});
   add({.name = "layer_norm",
@@ -272,6 +333,7 @@ void register_layer_norm(Family& add) {
        .rows = rms_norm_forward,
        .grad = rms_norm_rows_grad,
        .saves = {bits({0, 1}), bits({1})},
+       .vmap = rms_norm_rows_vmap,
        .flags = kHidden,
        .dtypes = floats});
   add({.name = "rms_norm_grad",
@@ -292,6 +354,7 @@ void register_layer_norm(Family& add) {
            },
        .grad = rms_norm_second,
        .saves = {bits({0, 1, 2, 3}), 0},
+       .vmap = rms_norm_grad_vmap,
        .flags = kHidden,
        .dtypes = floats});
   add({.name = "rms_norm",

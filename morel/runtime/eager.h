@@ -25,7 +25,8 @@ Values call(std::string_view name, std::initializer_list<Value> args);
 // Runs without recording; arguments complete and checked.
 Values execute(const OpDef& op, std::span<const Value> args);
 
-// Takes calls away from execute(), below the tape: those on distributed tensors (TensorImpl::shards), once there are some.
+// Takes calls away from execute(), below the tape: those on distributed tensors (TensorImpl::shards), once there are
+// some.
 class ExecutionLayer {
  public:
   virtual ~ExecutionLayer() = default;

@@ -16,9 +16,8 @@ std::atomic<DeviceMemory*>& slot_of(Device device) {
 }
 
 bool same_ignoring_case(std::string_view x, std::string_view y) {
-  return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](unsigned char a, unsigned char b) {
-    return std::tolower(a) == std::tolower(b);
-  });
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                    [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
 }
 
 }  // namespace
@@ -40,7 +39,8 @@ Device parse_device(std::string_view name) {
   }
   for (size_t i = 0; valid && i < kind_names.size(); ++i)
     if (same_ignoring_case(kind, kind_names[i])) return {static_cast<DeviceKind>(i), static_cast<int8_t>(index)};
-  raise(ErrorKind::Value, "there is no device '", name, "'; the devices are CPU and OpenCL (OpenCL:1 is the second one)");
+  raise(ErrorKind::Value, "there is no device '", name,
+        "'; the devices are CPU and OpenCL (OpenCL:1 is the second one)");
 }
 
 DeviceMemory& device_memory(Device device) {

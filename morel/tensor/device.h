@@ -1,5 +1,5 @@
-// Devices beside the CPU, as far as tensors know them: memory that the host reaches through copies only. What runs there
-// is the business of runtime/device.h.
+// Devices beside the CPU, as far as tensors know them: memory that the host reaches through copies only. What runs
+// there is the business of runtime/device.h.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@ class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
   virtual Ref<Storage> allocate(size_t bytes) = 0;
-  // Copies between the host and bytes [offset, offset + bytes) of a storage, after all that was started before; what they
-  // return from is done.
+  // Copies between the host and bytes [offset, offset + bytes) of a storage, after all that was started before; what
+  // they return from is done.
   virtual void read(const Storage& from, size_t offset, size_t bytes, void* to) = 0;
   virtual void write(const Storage& to, size_t offset, size_t bytes, const void* from) = 0;
 };

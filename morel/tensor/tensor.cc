@@ -76,8 +76,9 @@ Tensor Tensor::symbolic(Layout layout, DType dtype, GradLink symbol) {
 }
 
 void TensorImpl::raise_no_data() const {
-  MOREL_CHECK(!shards, Runtime,
-              "the value of a distributed tensor is asked for: take full_tensor() (all processes together) or to_local()");
+  MOREL_CHECK(
+      !shards, Runtime,
+      "the value of a distributed tensor is asked for: take full_tensor() (all processes together) or to_local()");
   MOREL_CHECK(storage, Runtime,
               "the value of a tensor is asked for while a graph is compiled, where only its shape and dtype are known; "
               "do it outside of the compiled function");

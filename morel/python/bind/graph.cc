@@ -14,6 +14,7 @@
 #include "morel/transform/passes.h"
 #include "morel/transform/replay.h"
 #include "morel/transform/simplify.h"
+#include "morel/transform/vmap.h"
 
 namespace morel::bind {
 namespace {
@@ -257,6 +258,27 @@ Tensor graph_parameter(const Tensor& like) {
   return scope.add_parameter(type);
 }
 
+// Stands for one example of a batch whose axis is in front.
+Tensor graph_example(const Tensor& batch) {
+  const Shape& shape = batch.shape();
+  return open_scope().add_parameter({batch.dtype(), Shape(shape.begin() + 1, shape.end())});
+}
+
+// The results of a graph for one example, for batches of its own parameters: (tensor, whether it is a batch). Without
+// an enclosing graph the operators run now.
+nb::list graph_vmap(PyGraph& self, const std::vector<Tensor>& batches, const Value& batch) {
+  GraphScope* scope = GraphScope::current();
+  simplify(*self.graph);
+  std::vector<Batched> operands;
+  for (const Tensor& tensor : batches) operands.push_back({scope ? scope->value_of(tensor) : Value(tensor), true});
+  for (const Tensor& tensor : self.imports) operands.push_back({scope->value_of(tensor), false});
+  Builder& builder = scope ? static_cast<Builder&>(scope->builder()) : EagerBuilder::instance();
+  nb::list out;
+  for (const Batched& result : vmap(builder, *self.graph, operands, batch.dim()))
+    out.append(nb::make_tuple(scope ? scope->tensor_of(result.value) : result.value.tensor(), result.batched));
+  return out;
+}
+
 std::vector<std::string> assumptions(PyGraph& self) {
   std::vector<std::string> out;
   if (self.graph->sizes)
@@ -367,6 +389,8 @@ void bind_graph(nb::module_& module) {
         return open_scope().call(find_op("zeros"), args)[0].tensor();
       },
       "Zeros of the type of a tensor, of which nothing else is read.");
+  module.def("graph_example", &graph_example);
+  module.def("graph_vmap", &graph_vmap);
   module.def("graph_hold", &graph_hold);
   module.def("graph_release", [] { open_scope().clear_stand_ins(); });
   module.def("graph_num_nodes", [] { return open_scope().builder().graph().nodes.size(); });

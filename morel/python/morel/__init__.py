@@ -35,7 +35,7 @@ _LAZY = {
     "jacrev": "morel.ops.jacobian",
     "jvp": "morel.ops.jacobian",
     "vjp": "morel.ops.jacobian",
-    "vmap": "morel.ops",
+    "vmap": "morel.ops.vectorisation",
     "save_checkpoint": "morel.train.serialization",
     "load_checkpoint": "morel.train.serialization",
     "load_param_into_net": "morel.train.serialization",

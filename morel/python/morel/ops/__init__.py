@@ -20,12 +20,12 @@ _HOMES = {
     "composed.products": ("dot",),
     "composed.scatter": ("embedding", "gather"),
     "jacobian": ("jacfwd", "jacrev", "jvp", "linearize", "vjp"),
+    "vectorisation": ("vmap",),
 }
 # Public in MindSpore; each raises NotImplementedError that says what to use.
 _REFUSED = {
     "derivative": "nest ops.jvp",
     "jet": "nest ops.jvp",
-    "vmap": "write the function for a whole batch, or loop over it and use ops.stack",
 }
 _written = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -40,6 +40,7 @@ _SUBMODULES = (
     "jacobian",
     "operations",
     "primitive",
+    "vectorisation",
 )
 
 
