@@ -1,4 +1,5 @@
 // Operators that move elements into new tensors: joins, reorderings, padding, conversion, and copies in place.
+#include "morel/ops/axes.h"
 #include "morel/ops/registry.h"
 #include "morel/ops/shape_parts.h"
 
@@ -253,6 +254,11 @@ void register_copies(Family& add) {
        .infer = infer_strided_place,
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("as_strided", g.dout(), g[2], g[3], g[4])}; },
+       .vmap = [](const VmapCall& c) -> Syms {
+         const Ints& shape = c.ints("shape");
+         return {c.builder()("as_strided_grad", c[0], with_batch(c, shape), with_batch(c, c.ints("size")),
+                             strides_of_batch(Shape(shape), c.ints("stride")), c["offset"])};
+       },
        .flags = kHidden});
   add({.name = "as_strided_scatter",
        .args = "input: Tensor, src: Tensor, size: int[], stride: int[], offset: int = 0",
@@ -266,6 +272,10 @@ void register_copies(Family& add) {
            out[0] = b("as_strided_scatter", g.dout(), b("zeros", g[2], g.out_type().dtype), g[2], g[3], g[4]);
          if (g.needs(1)) out[1] = b("as_strided", g.dout(), g[2], g[3], g[4]);
          return out;
+       },
+       .vmap = [](const VmapCall& c) -> Syms {
+         return {c.builder()("as_strided_scatter", in_batch(c, 0), in_batch(c, 1), with_batch(c, c.ints("size")),
+                             strides_of_batch(c.example_shape(0), c.ints("stride")), c["offset"])};
        }});
   add({.name = "copy_",
        .args = "input: Tensor, src: Tensor",

@@ -588,4 +588,17 @@ Types infer_from_axes(const ArgView& call) {
   return out;
 }
 
+// ---- batches ----
+
+Ints with_batch(const VmapCall& call, const Ints& sizes) {
+  Ints out = sizes;
+  out.insert(out.begin(), call.batch());
+  return out;
+}
+
+Sym in_batch(const VmapCall& call, size_t idx) {
+  return call.batched(idx) ? call[idx]
+                           : call.builder()("broadcast_to", call[idx], with_batch(call, Ints(call.shape(idx))));
+}
+
 }  // namespace morel

@@ -67,4 +67,8 @@ const AxesPattern* parse_axes(const OpDef& op);
 // Types of the results by `axes`: binds indices, broadcasts the leading "...", names the axis that differs.
 Types infer_from_axes(const ArgView& call);
 
+// For `vmap` rules: sizes with that of the batch in front; an operand as a batch, repeated where it is none.
+Ints with_batch(const VmapCall& call, const Ints& sizes);
+Sym in_batch(const VmapCall& call, size_t idx);
+
 }  // namespace morel

@@ -124,13 +124,6 @@ class BatchIndex {
       list_.push_back(index.is_none() || !batched ? index : aligned(Sym(b_, index), picked_).value());
   }
   const Value::List& list() const { return list_; }
-  // An operand with the batch in front; `values`: as the result of `index`, with as many axes as it has.
-  Sym operand(const VmapCall& c, size_t arg) const {
-    if (c.batched(arg)) return c[arg];
-    Ints size(c.shape(arg));
-    size.insert(size.begin(), batch_);
-    return b_("broadcast_to", c[arg], size);
-  }
   // A batch of values that broadcast to `rank` axes, with ones in front of theirs.
   Sym aligned(const Sym& x, size_t rank) const {
     Ints size(x.shape());
@@ -163,19 +156,13 @@ class BatchIndex {
   bool moves_ = false;
 };
 
-Ints with_batch(const VmapCall& c, const Ints& size) {
-  Ints out = size;
-  out.insert(out.begin(), c.batch());
-  return out;
-}
-
 Syms index_vmap(const VmapCall& c) {
   const BatchIndex at(c, c.value(1).list(), c.batched(1));
-  return {at.placed(c.builder()("index", at.operand(c, 0), at.list()))};
+  return {at.placed(c.builder()("index", in_batch(c, 0), at.list()))};
 }
 Syms index_grad_vmap(const VmapCall& c) {
   const BatchIndex at(c, c.value(1).list(), c.batched(1));
-  return {c.builder()("index_grad", at.unplaced(at.operand(c, 0)), at.list(), with_batch(c, c.ints("size")))};
+  return {c.builder()("index_grad", at.unplaced(in_batch(c, 0)), at.list(), with_batch(c, c.ints("size")))};
 }
 Syms index_put_vmap(const VmapCall& c) {
   const BatchIndex at(c, c.value(1).list(), c.batched(1));
@@ -186,7 +173,7 @@ Syms index_put_vmap(const VmapCall& c) {
       rank += shape_of(at.list()[1]).size() - 1;
       break;
     }
-  return {c.builder()("index_put_", c[0], at.list(), at.unplaced(at.aligned(at.operand(c, 2), rank)), c[3])};
+  return {c.builder()("index_put_", c[0], at.list(), at.unplaced(at.aligned(in_batch(c, 2), rank)), c[3])};
 }
 // Indices that are batches go with the batch axis through `index`; others leave the operand's batch alone.
 Syms take_axis_vmap(const VmapCall& c) {
@@ -196,7 +183,7 @@ Syms take_axis_vmap(const VmapCall& c) {
   Value::List list(static_cast<size_t>(axis), Value());
   list.push_back(c.value(1));
   const BatchIndex at(c, list, true);
-  return {at.placed(c.builder()("index", at.operand(c, 0), at.list()))};
+  return {at.placed(c.builder()("index", in_batch(c, 0), at.list()))};
 }
 Syms take_axis_grad_vmap(const VmapCall& c) {
   const Ints size = with_batch(c, c.ints("size"));
@@ -205,7 +192,7 @@ Syms take_axis_grad_vmap(const VmapCall& c) {
   Value::List list(static_cast<size_t>(axis), Value());
   list.push_back(c.value(1));
   const BatchIndex at(c, list, true);
-  return {c.builder()("index_grad", at.unplaced(at.operand(c, 0)), at.list(), size)};
+  return {c.builder()("index_grad", at.unplaced(in_batch(c, 0)), at.list(), size)};
 }
 
 void register_advanced(Family& add) {

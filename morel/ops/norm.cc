@@ -1,6 +1,7 @@
 // Normalisations.
 #include <cmath>
 
+#include "morel/ops/axes.h"
 #include "morel/ops/registry.h"
 
 namespace morel {
@@ -241,12 +242,6 @@ Sym row_parameter(const VmapCall& c, size_t idx, size_t rank) {
   size[0] = c.batch();
   size.back() = c.shape(idx)[1];
   return c.builder()("reshape", c[idx], size);
-}
-Sym in_batch(const VmapCall& c, size_t idx) {
-  if (c.batched(idx)) return c[idx];
-  Ints size(c.shape(idx));
-  size.insert(size.begin(), c.batch());
-  return c.builder()("broadcast_to", c[idx], size);
 }
 // Sums over the rows of each example.
 Sym row_sums(const VmapCall& c, const Sym& x) {

@@ -7,6 +7,8 @@
 namespace morel {
 
 bool is_row_major(const Layout& layout);
+// Strides over a row-major example, as strides over a batch of them.
+Ints strides_of_batch(const Shape& example, const Ints& strides);
 void register_slices(Family& add);
 void register_array(Family& add);
 

@@ -1,9 +1,16 @@
 // Views that pick elements: slices, diagonals, splits, windows.
 #include <array>
 
+#include "morel/ops/axes.h"
 #include "morel/ops/shape_parts.h"
 
 namespace morel {
+
+Ints strides_of_batch(const Shape& example, const Ints& strides) {
+  Ints out = strides;
+  out.insert(out.begin(), num_elements(example));
+  return out;
+}
 
 bool is_row_major(const Layout& layout) {
   if (num_elements(layout.shape) == 0) return true;
@@ -153,6 +160,23 @@ std::optional<Layout> as_strided_view(const ArgView& call, const Layout& input) 
   return Layout{wanted, Strides(stride.begin(), stride.end()), input.offset + call.dim("offset")};
 }
 
+// In a batch: all of the batch's axis, then what is picked of each example.
+Syms strided_slice_vmap(const VmapCall& c) {
+  Builder& b = c.builder();
+  const auto prefixed = [](const Ints& each, Dim first) {
+    Ints out = each;
+    out.insert(out.begin(), first);
+    return out;
+  };
+  const auto shifted = [&](size_t mask) { return Value(c.value(mask).integer() << 1); };
+  return {b("strided_slice", c[0], prefixed(c.ints("begin"), 0), prefixed(c.ints("end"), c.batch()),
+            prefixed(c.ints("strides"), 1), shifted(4), shifted(5), shifted(6), shifted(7), shifted(8))};
+}
+Syms as_strided_vmap(const VmapCall& c) {
+  return {c.builder()("as_strided", c[0], with_batch(c, c.ints("size")),
+                      strides_of_batch(c.example_shape(0), c.ints("stride")), c["offset"])};
+}
+
 void register_picks(Family& add) {
   add({.name = "narrow",
        .args = "input: Tensor, axis: axis, start: int, length: int",
@@ -172,7 +196,8 @@ void register_picks(Family& add) {
               "Bit i of a mask says: "
               "begin or end is open, the entry stands for all other axes, is a new axis, or is an index.",
        .view = strided_slice_view,
-       .grad = picking_grad});
+       .grad = picking_grad,
+       .vmap = strided_slice_vmap});
   add({.name = "diagonal",
        .args = "input: Tensor, offset: int = 0, dim1: axis = 0, dim2: axis = 1",
        .doc = "View of the diagonal of axes dim1 and dim2, as a last axis; offset > 0 lies above the main one.",
@@ -183,7 +208,8 @@ void register_picks(Family& add) {
        .doc = "View of any shape and strides (in elements) over the elements of input in row-major order, from element "
               "`offset` on.",
        .view = as_strided_view,
-       .grad = picking_grad});
+       .grad = picking_grad,
+       .vmap = as_strided_vmap});
 }
 
 // ---- several views ----

@@ -12,8 +12,7 @@ namespace {
 // Runs the nodes of a graph for a batch.
 class Vectoriser {
  public:
-  Vectoriser(Builder& builder, Dim batch, const VmapObserver& observer)
-      : builder_(builder), batch_(batch), observer_(observer) {}
+  Vectoriser(Builder& builder, Dim batch) : builder_(builder), batch_(batch) {}
 
   std::vector<Batched> run(const Graph& graph, std::span<const Batched> operands) {
     for (size_t i = 0; i < graph.parameters.size(); ++i) values_[graph.parameters[i].get()] = {operands[i]};
@@ -39,17 +38,11 @@ class Vectoriser {
     for (const Value& value : node.args) add(args, value);
     const bool random =
         std::ranges::any_of(node.op->schema.args, [](const ArgSpec& spec) { return spec.kinds & kRng; });
-    if (!args.any() && !random) {
-      tell(node, VmapWay::Unchanged);
-      return all(builder_.emit(*node.op, args.values()), false);
-    }
+    if (!args.any() && !random) return all(builder_.emit(*node.op, args.values()), false);
     const auto nested = [this](const Graph& graph, std::span<const Batched> operands) {
-      return Vectoriser(builder_, batch_, observer_).run(graph, operands);
+      return Vectoriser(builder_, batch_).run(graph, operands);
     };
-    VmapWay way{};
-    const Values results = vmap_call(args, node, way, nested);
-    tell(node, way);
-    return all(results, true);
+    return all(vmap_call(args, node, nested), true);
   }
 
   void add(VmapArgs& args, const Value& value) const {
@@ -73,14 +66,10 @@ class Vectoriser {
     for (const Value& value : values) out.push_back({value, batched});
     return out;
   }
-  void tell(const Node& node, VmapWay way) const {
-    if (observer_) observer_(node, way);
-  }
 
   // ---- control flow ----
 
   std::vector<Batched> control(const Node& node) {
-    tell(node, VmapWay::Control);
     MOREL_CHECK(
         dynamic_cast<GraphBuilder*>(&builder_), NotImplemented,
         "vmap of control flow on tensors within a gradient of a gradient of PyNative mode is not supported; put "
@@ -130,7 +119,7 @@ class Vectoriser {
       if (operands[i].batched) type.shape.insert(type.shape.begin(), batch_);
       inside.push_back({out.graph->add_parameter(std::move(type)), operands[i].batched});
     }
-    const std::vector<Batched> results = Vectoriser(builder, batch_, observer_).run(graph, inside);
+    const std::vector<Batched> results = Vectoriser(builder, batch_).run(graph, inside);
     for (size_t i = 0; i < results.size(); ++i) {
       const bool batched = results[i].batched || (i < wanted.size() && wanted[i]);
       out.batched.push_back(batched);
@@ -165,8 +154,8 @@ class Vectoriser {
     // Some examples go one way, some the other: both are computed.
     MOREL_CHECK(!writes(graph_of(node, 1)) && !writes(graph_of(node, 2)), NotImplemented,
                 "vmap: an 'if' whose condition differs between the examples changes something outside of itself");
-    const std::vector<Batched> then = Vectoriser(builder_, batch_, observer_).run(graph_of(node, 1), operands),
-                               orelse = Vectoriser(builder_, batch_, observer_).run(graph_of(node, 2), operands);
+    const std::vector<Batched> then = Vectoriser(builder_, batch_).run(graph_of(node, 1), operands),
+                               orelse = Vectoriser(builder_, batch_).run(graph_of(node, 2), operands);
     std::vector<Batched> out;
     for (size_t i = 0; i < then.size(); ++i)
       out.push_back({chosen(builder_, condition.value, in_batch(then[i]), in_batch(orelse[i])), true});
@@ -268,15 +257,13 @@ class Vectoriser {
 
   Builder& builder_;
   Dim batch_;
-  const VmapObserver& observer_;
   std::unordered_map<const Node*, std::vector<Batched>> values_;
 };
 
 }  // namespace
 
-std::vector<Batched> vmap(Builder& builder, const Graph& graph, std::span<const Batched> operands, Dim batch,
-                          const VmapObserver& observer) {
-  return Vectoriser(builder, batch, observer).run(graph, operands);
+std::vector<Batched> vmap(Builder& builder, const Graph& graph, std::span<const Batched> operands, Dim batch) {
+  return Vectoriser(builder, batch).run(graph, operands);
 }
 
 }  // namespace morel

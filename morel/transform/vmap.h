@@ -11,20 +11,14 @@
 
 namespace morel {
 
-enum class VmapWay : uint8_t { Unchanged, Rule, Leading, Fold, Compose, Loop, Control };
-
 // A value in a batch: with its axis in front, or the same for all examples.
 struct Batched {
   Value value;
   bool batched = false;
 };
 
-// Called with what was done for each node; for tests and for `./m prove`.
-using VmapObserver = std::function<void(const Node& node, VmapWay way)>;
-
 // The results of `graph` for a batch of `batch` examples, whose parameters are `operands`; captured tensors are the
 // same for all. Control flow needs a builder of graphs.
-std::vector<Batched> vmap(Builder& builder, const Graph& graph, std::span<const Batched> operands, Dim batch,
-                          const VmapObserver& observer = {});
+std::vector<Batched> vmap(Builder& builder, const Graph& graph, std::span<const Batched> operands, Dim batch);
 
 }  // namespace morel

@@ -49,13 +49,27 @@ Shape with_batch(const Shape& shape, Dim batch) {
   return out;
 }
 
+bool same_but_for_ones(const Shape& a, const Shape& b) {
+  Shape left, right;
+  for (const Dim dim : a)
+    if (!dim.identical(1)) left.push_back(dim);
+  for (const Dim dim : b)
+    if (!dim.identical(1)) right.push_back(dim);
+  return left == right;
+}
+
 // Results as [batch] + their shapes for one example: some ways leave axes of 1, or take them away.
 Values shaped(Builder& builder, const Values& results, const Node& node, Dim batch) {
   Values out;
   for (size_t i = 0; i < results.size(); ++i) {
     const Shape wanted = with_batch(node.types[i].shape, batch);
-    out.push_back(shape_of(results[i]) == wanted ? results[i]
-                                                 : builder("reshape", Sym(builder, results[i]), Ints(wanted)).value());
+    if (shape_of(results[i]) == wanted) {
+      out.push_back(results[i]);
+      continue;
+    }
+    MOREL_CHECK(same_but_for_ones(shape_of(results[i]), wanted), Internal, "internal error: vmap of ", node.op->name,
+                " gives ", to_string(shape_of(results[i])), ", wanted is ", to_string(wanted), "; please report it");
+    out.push_back(builder("reshape", Sym(builder, results[i]), Ints(wanted)).value());
   }
   return out;
 }
@@ -371,7 +385,7 @@ bool draws_by_shape(const OpDef& op) {
 
 }  // namespace
 
-Values vmap_call(VmapArgs args, const Node& node, VmapWay& way, const NestedVmap& nested) {
+Values vmap_call(VmapArgs args, const Node& node, const NestedVmap& nested) {
   const OpDef& op = *node.op;
   MOREL_CHECK(!op.data_dependent, NotImplemented, "For '", display_name(op),
               "', vmap is not supported: the shape of its result depends on the values of each example");
@@ -380,13 +394,11 @@ Values vmap_call(VmapArgs args, const Node& node, VmapWay& way, const NestedVmap
               "', vmap cannot change a tensor that all examples share by values that differ between them");
   if (op.vmap) {
     const VmapCall call(args.builder(), op, args.values(), args.flags(), args.batch());
-    way = VmapWay::Rule;
     Values out;
     for (const Sym& result : op.vmap(call)) out.push_back(result.value());
     if (!out.empty()) return out;
   }
   if (reduces_everything(op, args)) {
-    way = VmapWay::Leading;
     Builder& b = args.builder();
     args.set(0, b("reshape", Sym(b, args[0]), Ints{args.batch(), num_elements(shape_of(node.args[0]))}).value());
     args.set(static_cast<size_t>(op.schema.find("axis")), 1);
@@ -394,19 +406,11 @@ Values vmap_call(VmapArgs args, const Node& node, VmapWay& way, const NestedVmap
   }
   LeadingAxes leading(args, node);
   if (args.any() ? leading.fits() && has_axes(op) : draws_by_shape(op)) {
-    way = VmapWay::Leading;
     return leading.run();
   }
   if (args.any())
-    if (Fold fold(args, node); fold.fits()) {
-      way = VmapWay::Fold;
-      return fold.run();
-    }
-  if (op.compose && args.any()) {
-    way = VmapWay::Compose;
-    return composed(args, node, nested);
-  }
-  way = VmapWay::Loop;
+    if (Fold fold(args, node); fold.fits()) return fold.run();
+  if (op.compose && args.any()) return composed(args, node, nested);
   return looped(args, node);
 }
 

@@ -38,6 +38,6 @@ class VmapArgs {
 using NestedVmap = std::function<std::vector<Batched>(const Graph& graph, std::span<const Batched> operands)>;
 
 // Results of the call of `node` (which has the types for one example) with `args`, all of them batches.
-Values vmap_call(VmapArgs args, const Node& node, VmapWay& way, const NestedVmap& nested);
+Values vmap_call(VmapArgs args, const Node& node, const NestedVmap& nested);
 
 }  // namespace morel

@@ -214,6 +214,40 @@ def test_in_place_changes():
     close(ms.vmap(function, (None, 0))(X[0], X[:, 0]), loop(function, [X[0], X[:, 0]], (None, 0)))
 
 
+def test_views_of_what_changes():
+    def function(x):
+        y = x * 1
+        first, last = y[0], y[::2, 1:]
+        y.add_(1)
+        last.mul_(3)
+        return first, last, y
+
+    found = ms.vmap(lambda x: function(x))(X)
+    for k, actual in enumerate(found):
+        close(actual, loop(lambda x, k=k: function(x)[k], [X], (0,)))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: ops.strided_slice(x, (0, 0), (3, 1), (2, 1)),
+        lambda x: x[::2],
+        lambda x: x[1:, None, ::1],
+        lambda x: x[..., 0],
+        lambda x: x[-1, 1:],
+        lambda x: x[Tensor([0, 2, 0])],
+        lambda x: x[:, Tensor([1, 0, 1])],
+        lambda x: x[None, Tensor([[0, 1]]), :, None],
+        lambda x: ops.as_strided(x, (2, 2), (1, 2), 1),
+    ],
+)
+def test_indexing(function):
+    close(ms.vmap(function)(X), loop(function, [X], (0,)))
+    gradient = ms.grad(lambda x: (function(x) ** 2).sum())
+    close(ms.vmap(gradient)(X), loop(gradient, [X], (0,)))
+    close(ms.grad(lambda x: (ms.vmap(function)(x) ** 2).sum())(X), loop(gradient, [X], (0,)))
+
+
 def test_scatter_add_in_place():
     index = Tensor(np.array([[0, 1], [1, 1], [2, 0], [0, 0]]))
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "morel/loops/library.h"
+#include "morel/ops/axes.h"
 #include "morel/python/bind/bind.h"
 
 namespace morel::bind {
@@ -312,6 +313,19 @@ nb::list describe_signature(std::string_view op_name, std::string_view text) {
   return out;
 }
 
+// Where the index structure of calls comes from, and batches of them.
+const char* axes_source(const OpDef& op) {
+  if (op.axis_rule) return "rule";
+  if (has_axes(op)) return "derived";
+  return op.control != Control::None ? "control flow" : op.compose ? "compose" : "none";
+}
+const char* vmap_source(const OpDef& op) {
+  if (op.vmap) return "rule";
+  if (op.control != Control::None) return "control flow";
+  if (has_axes(op) && !op.axis_rule) return "derived";
+  return op.compose ? "compose" : op.data_dependent ? "none" : "loop";
+}
+
 nb::dict describe_op(const OpDef& op) {
   nb::dict out;
   out["name"] = std::string(op.name);
@@ -326,12 +340,15 @@ nb::dict describe_op(const OpDef& op) {
   for (const OnnxMap& map : op.onnx)
     onnx.append(nb::make_tuple(std::string(map.name), map.since, std::string(map.map)));
   out["onnx"] = onnx;
-  out["kind"] = op.loop     ? "loop"
-                : op.rows   ? "rows"
-                : op.reduce ? "reduce"
-                : op.view   ? "view"
-                : op.kernel ? "kernel"
-                            : "compose";
+  out["kind"] = op.loop               ? "loop"
+                : op.rows             ? "rows"
+                : op.reduce           ? "reduce"
+                : op.view || op.views ? "view"
+                : op.kernel           ? "kernel"
+                : op.compose          ? "compose"
+                                      : "control flow";
+  out["sharding"] = axes_source(op);
+  out["vmap"] = vmap_source(op);
   out["grad"] = op.has(kNoGrad) ? "none" : op.derivative ? "derivative" : op.grad ? "rule" : "compose";
   out["hidden"] = op.has(kHidden);
   out["in_place"] = op.has(kInPlace);

@@ -32,6 +32,7 @@ def describe(name):
         + (", in place" if facts["in_place"] else "")
         + (", random" if facts["random"] else ""),
         f"gradient   {facts['grad']}",
+        f"batches    {facts['vmap']}; parts {facts['sharding']}",
         f"dtypes     {', '.join(str(dtype) for dtype in facts['dtypes'])}",
         f"public     {', '.join(public) or 'no: internal'}",
     ]
