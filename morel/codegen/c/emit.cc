@@ -21,40 +21,9 @@ using loops::ReduceOp;
 using loops::ScalarOp;
 using loops::Statement;
 
-bool is_arg(ReduceOp op) { return op == ReduceOp::ArgMin || op == ReduceOp::ArgMax; }
-
 std::string reduction_name(const Statement& statement) {
   return std::string(loops::reduce_name(statement.reduce)) + "_" +
          std::string(info(statement.value.dtype()).short_name);
-}
-
-std::string identity(ReduceOp op, DType dtype) {
-  const double infinity = __builtin_inf();
-  switch (op) {
-    case ReduceOp::Sum: return c_literal(0.0, dtype);
-    case ReduceOp::Prod: return c_literal(1.0, dtype);
-    case ReduceOp::Any: return "0";
-    case ReduceOp::All: return "1";
-    case ReduceOp::Min:
-    case ReduceOp::ArgMin: return c_literal(loops::constant(infinity, dtype)->value, dtype);
-    default: return c_literal(loops::constant(-infinity, dtype)->value, dtype);
-  }
-}
-
-// Name of the C macro or function that combines two values.
-std::string combiner(ReduceOp op, DType dtype) {
-  const std::string type(info(dtype).short_name);
-  switch (op) {
-    case ReduceOp::Sum: return is_integral(dtype) ? "morel_add_" + type : "MOREL_PLUS";
-    case ReduceOp::Prod: return is_integral(dtype) ? "morel_mul_" + type : "MOREL_TIMES";
-    case ReduceOp::Min: return "morel_min_" + type;
-    case ReduceOp::Max: return "morel_max_" + type;
-    case ReduceOp::Any: return "MOREL_OR";
-    case ReduceOp::All: return "MOREL_AND";
-    case ReduceOp::ArgMin: return "MOREL_LESS";
-    case ReduceOp::ArgMax: return "MOREL_GREATER";
-  }
-  return "";
 }
 
 // Position-dependent statements of one stage (one pass over the inner axis) and what follows the pass.

@@ -9,6 +9,7 @@ namespace morel::codegen {
 namespace {
 
 using loops::ExprNode;
+using loops::ReduceOp;
 using loops::ScalarOp;
 
 std::string float_literal(double value, bool single) {
@@ -183,6 +184,34 @@ std::string c_operation(const ExprNode& node, std::span<const std::string> args)
     return args[0] + " ? " + args[1] + " : " + args[2];
   if (node.op == ScalarOp::Fma) return helper(node.op, node.dtype, args);
   return args.size() == 1 ? unary_text(node, args[0]) : binary_text(node, args);
+}
+
+std::string identity(ReduceOp op, DType dtype) {
+  const double infinity = __builtin_inf();
+  switch (op) {
+    case ReduceOp::Sum: return c_literal(0.0, dtype);
+    case ReduceOp::Prod: return c_literal(1.0, dtype);
+    case ReduceOp::Any: return "0";
+    case ReduceOp::All: return "1";
+    case ReduceOp::Min:
+    case ReduceOp::ArgMin: return c_literal(loops::constant(infinity, dtype)->value, dtype);
+    default: return c_literal(loops::constant(-infinity, dtype)->value, dtype);
+  }
+}
+
+std::string combiner(ReduceOp op, DType dtype) {
+  const std::string type(info(dtype).short_name);
+  switch (op) {
+    case ReduceOp::Sum: return is_integral(dtype) ? "morel_add_" + type : "MOREL_PLUS";
+    case ReduceOp::Prod: return is_integral(dtype) ? "morel_mul_" + type : "MOREL_TIMES";
+    case ReduceOp::Min: return "morel_min_" + type;
+    case ReduceOp::Max: return "morel_max_" + type;
+    case ReduceOp::Any: return "MOREL_OR";
+    case ReduceOp::All: return "MOREL_AND";
+    case ReduceOp::ArgMin: return "MOREL_LESS";
+    case ReduceOp::ArgMax: return "MOREL_GREATER";
+  }
+  return "";
 }
 
 }  // namespace morel::codegen
