@@ -90,22 +90,6 @@ Tensor strided(const Tensor& base, const Ints& size, const Ints& stride, int64_t
       {Shape(size.begin(), size.end()), Strides(stride.begin(), stride.end()), base->layout.offset + offset});
 }
 
-// Whether two positions of the layout may be the same element. Conservative: strides must grow past what lies inside.
-bool overlaps(const Ints& size, const Ints& stride) {
-  SmallVector<std::pair<int64_t, int64_t>, 6> axes;
-  for (size_t i = 0; i < size.size(); ++i) {
-    if (size[i] == 0) return false;
-    if (size[i] > 1) axes.push_back({std::abs(stride[i]), size[i]});
-  }
-  std::sort(axes.begin(), axes.end());
-  int64_t extent = 1;
-  for (const auto& [step, count] : axes) {
-    if (step < extent) return true;
-    extent = step * (count - 1) + extent;
-  }
-  return false;
-}
-
 // target[...] += source[...], one element after the other; positions may coincide.
 void add_elements(const Tensor& target, const Tensor& source) {
   visit_dtype(target.dtype(), [&](auto tag) {
@@ -138,7 +122,7 @@ void as_strided_grad(const KernelCall& call) {
   const Tensor& out = call.outs[0];
   kernels::fill_zero(view_of(out));
   const Tensor target = strided(out, call.ints(2), call.ints(3), call.integer(4));
-  if (!overlaps(call.ints(2), call.ints(3))) return kernels::copy(view_of(target), view_of(call.tensor(0)));
+  if (!kernels::overlaps(call.ints(2), call.ints(3))) return kernels::copy(view_of(target), view_of(call.tensor(0)));
   if (!is_half(out.dtype())) return add_elements(target, call.contiguous(0));
   // Halves are added in float32 and rounded once.
   const Tensor wide = Tensor::full(out.shape(), DType::Float32, 0);
@@ -149,27 +133,21 @@ void as_strided_grad(const KernelCall& call) {
 void as_strided_scatter(const KernelCall& call) {
   const Tensor& out = call.outs[0];
   kernels::copy(view_of(out), view_of(call.tensor(0)));
-  MOREL_CHECK(!overlaps(call.ints(2), call.ints(3)), Value, "For 'AsStridedScatter', the places of 'size' ",
+  MOREL_CHECK(!kernels::overlaps(call.ints(2), call.ints(3)), Value, "For 'AsStridedScatter', the places of 'size' ",
               to_string(call.args[2]), " and 'stride' ", to_string(call.args[3]), " overlap");
   kernels::copy(view_of(strided(out, call.ints(2), call.ints(3), call.integer(4))), view_of(call.tensor(1)));
 }
 
 // ---- in place ----
 
-void check_target(const char* name, const Tensor& target) {
-  for (size_t i = 0; i < target.shape().size(); ++i)
-    MOREL_CHECK(target.shape()[i] <= 1 || target.strides()[i] != 0, Runtime, "For '", name,
-                "', the tensor is a broadcast view: several of its elements share one place; copy it first");
-}
-
 void copy_in_place(const KernelCall& call) {
-  check_target("Copy_", call.tensor(0));
+  kernels::check_written("Copy_", call.tensor(0));
   kernels::copy_tensor(call.tensor(0), call.tensor(1));
 }
 
 void fill_in_place(const KernelCall& call) {
   const Tensor target = call.tensor(0);
-  check_target("Fill_", target);
+  kernels::check_written("Fill_", target);
   std::array<char, 16> value;
   store_scalar(call.args[1], target.dtype(), value.data());
   kernels::fill(view_of(target), value.data());

@@ -15,6 +15,13 @@ inline View view_of(const Tensor& tensor) {
 Tensor converted(const Tensor& tensor, DType dtype);
 // Copies (and converts) the elements of `source` into `target`, broadcasting; the two may overlap.
 void copy_tensor(const Tensor& target, const Tensor& source);
+// Strides of `source` over `to`, to which it broadcasts; ValueError where it does not.
+Strides copy_strides(const Tensor& source, const Shape& to);
+
+// Whether two positions of the layout may be the same element. Conservative: strides must grow past what lies inside.
+bool overlaps(const Ints& size, const Ints& stride);
+// RuntimeError where several elements of a tensor that is written share one place.
+void check_written(const char* name, const Tensor& target);
 
 // A tensor of four axes.
 inline View4 view4(const Tensor& tensor) {

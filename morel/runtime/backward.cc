@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "morel/runtime/device.h"
 #include "morel/runtime/eager.h"
 #include "morel/runtime/tape.h"
 
@@ -110,6 +111,7 @@ class Pass {
       any |= needs.back() != 0;
     }
     if (any) {
+      const DeviceScope scope(device_of(current.cotangents));
       Values grads = node.backward(current.cotangents, {needs.data(), needs.size()});
       current.cotangents.clear();
       for (size_t i = 0; i < node.edges.size() && i < grads.size(); ++i)
@@ -135,7 +137,7 @@ Values backward(std::span<const Tensor> outputs, std::span<const Value> seeds, s
     const Tensor& output = outputs[i];
     Value seed = seeds[i];
     if (seed.is_none()) {
-      seed = Tensor::full(output.shape(), output.dtype(), 1);
+      seed = to_device(Tensor::full(output.shape(), output.dtype(), 1), output.device());
     } else {
       const Tensor given = seed.tensor();
       MOREL_CHECK(given.shape() == output.shape(), Value, "the sensitivity has shape ", to_string(given.shape()),

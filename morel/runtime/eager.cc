@@ -6,6 +6,7 @@
 
 #include "morel/kernels/table.h"
 #include "morel/ops/call.h"
+#include "morel/runtime/device.h"
 #include "morel/runtime/graph_scope.h"
 #include "morel/runtime/tape.h"
 #include "morel/tensor/generator.h"
@@ -59,7 +60,13 @@ Values execute_views(const OpDef& op, std::span<const Value> args) {
 
 ExecutionLayer* layer = nullptr;
 
-KernelFn kernel_of(const OpDef& op) {
+KernelFn kernel_of(const OpDef& op, Device device) {
+  if (!device.is_cpu()) [[unlikely]] {
+    const KernelFn kernel = device_runtime(device).find_kernel(op.name);
+    MOREL_CHECK(kernel, NotImplemented, "For '", display_name(op), "', there is no kernel for ", to_string(device),
+                "; move the tensors with .to(\"CPU\")");
+    return kernel;
+  }
   // Never destroyed: threads may use it while the process ends.
   static std::vector<std::atomic<KernelFn>>& table = *new std::vector<std::atomic<KernelFn>>(registry().ops().size());
   std::atomic<KernelFn>& slot = table[static_cast<size_t>(op.id)];
@@ -83,15 +90,15 @@ Values values_of(std::span<Tensor> tensors) {
 }
 
 // Operators whose results are contiguous.
-Values execute_dense(const OpDef& op, std::span<const Value> args) {
+Values execute_dense(const OpDef& op, std::span<const Value> args, Device device) {
   SmallVector<Tensor, 2> outs;
-  for (const Type& type : op.infer(ArgView(op, args))) outs.push_back(Tensor::empty(type.shape, type.dtype));
+  for (const Type& type : op.infer(ArgView(op, args))) outs.push_back(Tensor::empty(type.shape, type.dtype, device));
   execute_into(op, args, {outs.data(), outs.size()});
   return values_of({outs.data(), outs.size()});
 }
 
-Values execute_kernel(const OpDef& op, std::span<const Value> args) {
-  const KernelFn kernel = kernel_of(op);
+Values execute_kernel(const OpDef& op, std::span<const Value> args, Device device) {
+  const KernelFn kernel = kernel_of(op, device);
   if (op.has(kInPlace)) {
     if (op.infer) op.infer(ArgView(op, args));  // for its checks
     kernel({args, {}});
@@ -103,8 +110,8 @@ Values execute_kernel(const OpDef& op, std::span<const Value> args) {
   for (size_t i = 0; i < types.size(); ++i) {
     const Type& type = types[i];
     const auto strides = strides_of(op, args, i, type.shape);
-    outs.push_back(strides ? Tensor::empty_strided(type.shape, *strides, type.dtype)
-                           : Tensor::empty(type.shape, type.dtype));
+    outs.push_back(strides ? Tensor::empty_strided(type.shape, *strides, type.dtype, device)
+                           : Tensor::empty(type.shape, type.dtype, device));
   }
   kernel({args, {outs.data(), outs.size()}});
   return values_of({outs.data(), outs.size()});
@@ -120,6 +127,17 @@ Values compose(const OpDef& op, std::span<const Value> args) {
   return out;
 }
 
+Values execute_on(Device device, const OpDef& op, std::span<const Value> args) {
+  if (op.loop) return {execute_elementwise(op, args)};
+  if (op.view) return {execute_view(op, args)};
+  if (op.views) return execute_views(op, args);
+  if (op.reduce || op.rows) return execute_dense(op, args, device);
+  // What has no kernel there may still be what its definition says.
+  const bool defined = op.kernel && op.compose && !device.is_cpu() && !device_runtime(device).find_kernel(op.name);
+  if (op.kernel && !defined) return execute_kernel(op, args, device);
+  return compose(op, args);
+}
+
 }  // namespace
 
 EagerBuilder& EagerBuilder::instance() {
@@ -133,12 +151,10 @@ ExecutionLayer* set_execution_layer(ExecutionLayer* next) { return std::exchange
 
 Values execute(const OpDef& op, std::span<const Value> args) {
   if (layer && layer->takes(op, args)) return layer->execute(op, args);
-  if (op.loop) return {execute_elementwise(op, args)};
-  if (op.view) return {execute_view(op, args)};
-  if (op.views) return execute_views(op, args);
-  if (op.reduce || op.rows) return execute_dense(op, args);
-  if (op.kernel) return execute_kernel(op, args);
-  return compose(op, args);
+  if (!has_devices()) [[likely]]
+    return execute_on(Device{}, op, args);
+  const DeviceScope scope(device_of(op, args));
+  return execute_on(current_device(), op, args);
 }
 
 SmallVector<Layout, 2> result_layouts(const OpDef& op, std::span<const Value> args, std::span<const Type> types) {
@@ -155,7 +171,7 @@ void execute_into(const OpDef& op, std::span<const Value> args, std::span<Tensor
   if (op.loop) return elementwise_into(op, args, outs[0]);
   if (op.reduce) return reduce_into(op, args, outs[0]);
   if (op.rows) return rows_into(op, args, outs);
-  kernel_of(op)({args, outs});
+  kernel_of(op, outs.empty() ? Device{} : outs[0].device())({args, outs});
 }
 
 Values call_op(const OpDef& op, std::span<const Value> given) {
@@ -171,7 +187,12 @@ Values call_op(const OpDef& op, std::span<const Value> given) {
     if (op.has(kInPlace)) mark_changed(args[0].tensor());
     return outs;
   }
-  if (op.compose && !op.grad) return compose(op, all);
+  if (op.compose && !op.grad) {
+    if (!has_devices()) [[likely]]
+      return compose(op, all);
+    const DeviceScope scope(device_of(op, all));
+    return compose(op, all);
+  }
   Values outs;
   {
     const GradDepth pause(op.compose ? 0 : grad_depth());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "morel/base/thread_pool.h"
+#include "morel/runtime/device.h"
 #include "morel/runtime/eager.h"
 #include "morel/runtime/loop_kernel.h"
 #include "morel/tensor/scalar.h"
@@ -49,16 +50,6 @@ bool is_dense_permutation(const Shape& shape, const Strides& strides) {
   return true;
 }
 
-// Strides in bytes of a tensor over an iteration space to which it is broadcast.
-Strides broadcast_strides(const TensorImpl* tensor, const Shape& space) {
-  Strides out;
-  out.assign(space.size(), 0);
-  const size_t shift = space.size() - tensor->layout.shape.size();
-  for (size_t axis = 0; axis < tensor->layout.shape.size(); ++axis)
-    if (tensor->layout.shape[axis] != 1) out[axis + shift] = tensor->layout.strides[axis] * size_of(tensor->dtype);
-  return out;
-}
-
 struct Operands {
   std::array<Value, max_operands> converted;  // keeps converted tensors alive
   std::array<const TensorImpl*, max_operands> tensors{};
@@ -67,7 +58,7 @@ struct Operands {
   int count = 0, num_params = 0;
 };
 
-void gather_operands(const OpDef& op, std::span<const Value> args, DType dtype, Operands& out) {
+void gather_operands(const OpDef& op, std::span<const Value> args, DType dtype, Device device, Operands& out) {
   for (size_t i = 0; i < args.size(); ++i) {
     const Value& arg = args[i];
     const ArgSpec& spec = op.schema.args[i];
@@ -84,8 +75,11 @@ void gather_operands(const OpDef& op, std::span<const Value> args, DType dtype, 
         impl = out.converted[idx].tensor_impl();
       }
       out.tensors[idx] = impl;
-    } else {
+    } else if (device.is_cpu()) {
       store_scalar(arg, wanted, out.scalars[idx].data());
+    } else {
+      out.converted[idx] = device_scalar(device, arg, wanted);
+      out.tensors[idx] = out.converted[idx].tensor_impl();
     }
   }
 }
@@ -124,8 +118,22 @@ bool run_flat(const LoopKernel& kernel, const Operands& in, const Tensor& out) {
   return true;
 }
 
-// One pass of the kernel over what was gathered.
-void run_elementwise(const LoopKernel& kernel, const Operands& in, const Tensor& out) {
+// The same loop on another device than the CPU.
+void run_on_device(const OpDef& op, DType dtype, const Operands& in, const Tensor& out) {
+  const Device device = out.device();
+  DeviceLoop loop{elementwise_name(op, dtype), [&] { return elementwise_program(op, dtype); }, out.shape(), {}, {}};
+  for (size_t i = 0; i < static_cast<size_t>(in.count); ++i)
+    loop.operands.push_back(device_operand(in.tensors[i], out.shape()));
+  loop.operands.push_back(device_operand(out.get(), out.shape()));
+  loop.params.append(in.params.begin(), in.params.begin() + in.num_params);
+  device_runtime(device).run(loop);
+}
+
+// One pass of the loop over what was gathered.
+void run_elementwise(const OpDef& op, DType dtype, const Operands& in, const Tensor& out) {
+  if (!out.device().is_cpu()) [[unlikely]]
+    return run_on_device(op, dtype, in, out);
+  const LoopKernel& kernel = elementwise_kernel(op, dtype);
   if (run_flat(kernel, in, out)) return;
   const Shape& shape = out.shape();
   std::array<LoopOperand, max_operands + 1> operands;
@@ -141,6 +149,15 @@ void run_elementwise(const LoopKernel& kernel, const Operands& in, const Tensor&
 }
 
 }  // namespace
+
+Strides broadcast_strides(const TensorImpl* tensor, const Shape& space) {
+  Strides out;
+  out.assign(space.size(), 0);
+  const size_t shift = space.size() - tensor->layout.shape.size();
+  for (size_t axis = 0; axis < tensor->layout.shape.size(); ++axis)
+    if (tensor->layout.shape[axis] != 1) out[axis + shift] = tensor->layout.strides[axis] * size_of(tensor->dtype);
+  return out;
+}
 
 const TensorImpl* find_donor(std::span<const TensorImpl* const> tensors, const Shape& shape) {
   for (const TensorImpl* impl : tensors) {
@@ -216,9 +233,9 @@ void run_loop(const LoopKernel& kernel, const Shape& shape, std::span<LoopOperan
 
 Tensor execute_elementwise(const OpDef& op, std::span<const Value> args) {
   const DType dtype = elementwise_compute_dtype(op, args);
+  const Device device = has_devices() ? current_device() : Device{};
   Operands in;
-  gather_operands(op, args, dtype, in);
-  const LoopKernel& kernel = elementwise_kernel(op, dtype);
+  gather_operands(op, args, dtype, device, in);
 
   // Shape of the result, and the tensor whose order of axes it takes over.
   const Shape* shape = nullptr;
@@ -236,17 +253,17 @@ Tensor execute_elementwise(const OpDef& op, std::span<const Value> args) {
   if (!shape) shape = &broadcast;
   const TensorImpl* donor = find_donor({in.tensors.data(), static_cast<size_t>(in.count)}, *shape);
   const DType result = elementwise_result_dtype(op, dtype);
-  const Tensor out =
-      donor ? Tensor::empty_strided(*shape, donor->layout.strides, result) : Tensor::empty(*shape, result);
-  run_elementwise(kernel, in, out);
+  const Tensor out = donor ? Tensor::empty_strided(*shape, donor->layout.strides, result, device)
+                           : Tensor::empty(*shape, result, device);
+  run_elementwise(op, dtype, in, out);
   return out;
 }
 
 void elementwise_into(const OpDef& op, std::span<const Value> args, const Tensor& out) {
   const DType dtype = elementwise_compute_dtype(op, args);
   Operands in;
-  gather_operands(op, args, dtype, in);
-  run_elementwise(elementwise_kernel(op, dtype), in, out);
+  gather_operands(op, args, dtype, out.device(), in);
+  run_elementwise(op, dtype, in, out);
 }
 
 std::optional<Strides> elementwise_strides(const OpDef& op, std::span<const Value> args, const Shape& shape) {

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "morel/runtime/instance.h"
+#include "morel/tensor/device.h"
 
 namespace morel {
 namespace {
@@ -21,6 +22,17 @@ Operand operand_of(const Value& value, const std::unordered_map<const Node*, int
     out.constant = value;
   }
   return out;
+}
+
+void check_devices(std::span<const Value> parameters, const std::vector<Ref<Node>>& captures) {
+  const auto check = [](const Tensor& tensor) {
+    MOREL_CHECK(tensor.device().is_cpu(), NotImplemented,
+                "compiled functions run on the CPU only, but a tensor of this one is on ", to_string(tensor.device()),
+                "; call the function in PyNative mode, or move its tensors and Parameters with .to(\"CPU\")");
+  };
+  for (const Value& value : parameters)
+    if (value.is_tensor()) check(value.tensor());
+  for (const Ref<Node>& capture : captures) check(capture->captured);
 }
 
 }  // namespace
@@ -132,6 +144,8 @@ void Executor::settle(const std::shared_ptr<const Instance>& trial, std::span<co
 }
 
 Values Executor::run(std::span<const Value> parameters, SymbolValues symbols) const {
+  if (has_devices()) [[unlikely]]
+    check_devices(parameters, captures_);
   const std::shared_ptr<const Instance> instance = instance_for(parameters, symbols);
   Values results = instance->run(parameters);
   if (instance->is_trial()) settle(instance, parameters);

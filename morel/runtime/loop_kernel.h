@@ -59,6 +59,8 @@ inline constexpr size_t max_row_buffers = 24;
 // Runs rows along the last axis of `space`, to which the inputs broadcast; the results of the columns kernel come last.
 void run_fused_rows(const RowsKernel& kernel, const Shape& space, std::span<const Value> inputs,
                     std::span<Tensor> outputs);
+// Strides in bytes of a tensor over an iteration space to which it is broadcast.
+Strides broadcast_strides(const TensorImpl* tensor, const Shape& space);
 // The first tensor of an elementwise result's shape decides about its order in memory: none where that is contiguous.
 const TensorImpl* find_donor(std::span<const TensorImpl* const> tensors, const Shape& shape);
 // Runs `kernel` over tensors that broadcast to the shape of its outputs.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "morel/base/thread_pool.h"
+#include "morel/runtime/device.h"
 #include "morel/runtime/eager.h"
 #include "morel/runtime/loop_kernel.h"
 
@@ -356,21 +357,6 @@ class Pass {
   const ReduceLoop* loop_;
 };
 
-// The reduced axes in one piece behind the others, so that positions count along all of them.
-Tensor reduced_last(const Tensor& input, const Ints& axes) {
-  const auto is_reduced = [&](size_t axis) {
-    return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
-  };
-  Layout layout{{}, {}, input->layout.offset};
-  for (const bool reduced : {false, true})
-    for (size_t axis = 0; axis < input.shape().size(); ++axis)
-      if (is_reduced(axis) == reduced) {
-        layout.shape.push_back(input.shape()[axis]);
-        layout.strides.push_back(input.strides()[axis]);
-      }
-  return contiguous(input.with_layout(std::move(layout)));
-}
-
 // Whether the reduced axes follow each other in memory as they do in the shape.
 bool can_merge(const Tensor& input, const Ints& axes) {
   const Shape& shape = input.shape();
@@ -391,6 +377,20 @@ bool can_merge(const Tensor& input, const Ints& axes) {
 }
 
 }  // namespace
+
+Tensor reduced_last(const Tensor& input, const Ints& axes) {
+  const auto is_reduced = [&](size_t axis) {
+    return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
+  };
+  Layout layout{{}, {}, input->layout.offset};
+  for (const bool reduced : {false, true})
+    for (size_t axis = 0; axis < input.shape().size(); ++axis)
+      if (is_reduced(axis) == reduced) {
+        layout.shape.push_back(input.shape()[axis]);
+        layout.strides.push_back(input.strides()[axis]);
+      }
+  return contiguous(input.with_layout(std::move(layout)));
+}
 
 namespace {
 
@@ -419,6 +419,8 @@ void reduce_loop(const OpDef& op, const ReduceLoop& loop, DType in, const Shape&
 
 void reduce_into(const OpDef& op, const Tensor& input, const Ints& axes, const Tensor& out, bool keep_dims) {
   if (out.size() == 0) return;
+  if (!out.device().is_cpu()) [[unlikely]]
+    return reduce_on_device(op, input, axes, out, keep_dims);
   const int64_t out_item = size_of(out.dtype());
   Axes all = axes_between(input.shape(), input.strides(), size_of(input.dtype()), axes, out, keep_dims);
   if (input.size() == 0) {  // every result is the identity
@@ -447,7 +449,7 @@ void reduce_into(const OpDef& op, std::span<const Value> args, const Tensor& out
       if (!has_reduce_program(op, wanted, wanted)) computed = DType::Int64;
     }
   }
-  const Tensor result = computed == wanted ? out : Tensor::empty(out.shape(), computed);
+  const Tensor result = computed == wanted ? out : Tensor::empty(out.shape(), computed, out.device());
   if (positional && !can_merge(input, axes)) {
     const Tensor moved = reduced_last(input, axes);
     Ints last;

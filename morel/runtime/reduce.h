@@ -10,6 +10,9 @@ namespace morel {
 // reduces input's dtype to (has_reduce_program). Positional operators need axes that can be merged into one.
 void reduce_into(const OpDef& op, const Tensor& input, const Ints& axes, const Tensor& out, bool keep_dims);
 
+// The reduced axes in one piece behind the others, so that positions count along all of them; contiguous.
+Tensor reduced_last(const Tensor& input, const Ints& axes);
+
 // What a reduction reduces, where a loop computes it from contiguous tensors of the same shape and from scalars.
 struct ReduceLoop {
   struct Operand {

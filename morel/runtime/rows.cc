@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "morel/base/thread_pool.h"
+#include "morel/runtime/device.h"
 #include "morel/runtime/eager.h"
 #include "morel/runtime/loop_kernel.h"
 #include "morel/runtime/reduce.h"
@@ -67,7 +68,7 @@ struct RowsCall {
   explicit RowsCall(const RowsKernel& k) : kernel(k) {}
 };
 
-void gather_inputs(const OpDef& op, std::span<const Value> args, RowsCall& call) {
+void gather_inputs(const OpDef& op, std::span<const Value> args, Device device, RowsCall& call) {
   const RowsSignature& signature = call.kernel.signature;
   for (size_t i = 0; i < args.size(); ++i) {
     const ArgSpec& spec = op.schema.args[i];
@@ -78,6 +79,11 @@ void gather_inputs(const OpDef& op, std::span<const Value> args, RowsCall& call)
     const size_t idx = call.inputs++;
     const DType wanted = signature.inputs[idx];
     call.tensors[idx] = nullptr;
+    if (!args[i].is_tensor() && !device.is_cpu()) {
+      call.kept[idx] = device_scalar(device, args[i], wanted);
+      call.tensors[idx] = call.kept[idx].tensor_impl();
+      continue;
+    }
     if (!args[i].is_tensor()) {
       store_scalar(args[i], wanted, call.scalars[idx].data());
       call.operands[idx] = {call.scalars[idx].data(), {}};
@@ -90,7 +96,6 @@ void gather_inputs(const OpDef& op, std::span<const Value> args, RowsCall& call)
       tensor = call.kept[idx].tensor_impl();
     }
     call.tensors[idx] = tensor;
-    call.operands[idx].data = static_cast<char*>(tensor->data());
   }
   MOREL_ASSERT(call.inputs == signature.inputs.size());
   call.count = call.inputs;
@@ -282,6 +287,7 @@ void run_call(RowsCall& call, const Shape& space, size_t axis, std::span<Tensor>
   for (size_t i = 0; i < call.inputs; ++i) {
     if (!call.tensors[i]) continue;
     const Layout& layout = call.tensors[i]->layout;
+    call.operands[i].data = static_cast<char*>(call.tensors[i]->data());
     set_strides(call.operands[i], space, axis, layout.shape, layout.strides, size_of(call.kernel.signature.inputs[i]));
   }
   const size_t num_rows_outs = call.kernel.signature.outputs.size();
@@ -315,13 +321,75 @@ void run_call(RowsCall& call, const Shape& space, size_t axis, std::span<Tensor>
   }
 }
 
+// -- on another device than the CPU --
+
+// The operand's strides over `space`, the row axis last.
+DeviceOperand row_operand(const TensorImpl* tensor, const Shape& space, size_t axis) {
+  DeviceOperand out = device_operand(tensor, space);
+  std::rotate(out.strides.begin() + axis, out.strides.begin() + axis + 1, out.strides.end());
+  return out;
+}
+
+// All outer axes as one, which a columns program needs.
+void merge_rows(DeviceLoop& loop) {
+  const size_t outer = loop.space.size() - 1;
+  int64_t rows = 1;
+  for (size_t k = 0; k < outer; ++k) rows *= loop.space[k];
+  for (DeviceOperand& operand : loop.operands) {
+    int64_t step = 0, size = 1;
+    for (size_t k = outer; k-- > 0;) {
+      if (loop.space[k] == 1) continue;
+      if (size == 1) step = operand.strides[k];
+      MOREL_CHECK(operand.strides[k] == step * size, Internal,
+                  "internal error: rows that cannot be merged reached a columns program");
+      size *= loop.space[k];
+    }
+    operand.strides = {step, operand.strides[outer]};
+  }
+  loop.space = {rows, loop.space[outer]};
+}
+
+void run_on_device(const OpDef& op, DType dtype, const RowsCall& call, const Shape& space, size_t axis,
+                   std::span<Tensor> outs) {
+  const Device device = outs[0].device();
+  Shape rows_space = space;
+  std::rotate(rows_space.begin() + axis, rows_space.begin() + axis + 1, rows_space.end());
+  DeviceLoop loop{rows_name(op, dtype), [&] { return rows_program(op, dtype); }, rows_space, {}, {}};
+  loop.params.append(call.params.begin(), call.params.begin() + call.num_params);
+  for (size_t i = 0; i < call.inputs; ++i) loop.operands.push_back(row_operand(call.tensors[i], space, axis));
+  DeviceLoop columns{columns_name(op, dtype), [&] { return columns_program(op, dtype); }, rows_space, loop.operands,
+                     loop.params};
+  const RowsSignature& signature = call.kernel.signature;
+  const size_t num_rows_outs = signature.outputs.size();
+  for (size_t i = 0; i < num_rows_outs; ++i) {
+    Shape shape = space;
+    if (signature.outputs[i].per_row) shape[axis] = 1;
+    const Tensor out = outs[i].with_layout({shape, contiguous_strides(shape), outs[i]->layout.offset});
+    loop.operands.push_back(row_operand(out.get(), space, axis));
+  }
+  std::array<Tensor, max_buffers> scratch;
+  for (size_t i = 0; i < signature.scratch.size(); ++i) {
+    scratch[i] = Tensor::empty(rows_space, signature.scratch[i], device);
+    loop.operands.push_back(device_operand(scratch[i].get(), rows_space));
+  }
+  device_runtime(device).run(loop);
+  if (!op.columns) return;
+  merge_rows(columns);
+  for (const Tensor& sum : outs.subspan(num_rows_outs))
+    columns.operands.push_back(
+        {sum->storage.get(), sum->layout.offset * size_of(sum.dtype()), {0, size_of(sum.dtype())}});
+  device_runtime(device).run(columns);
+}
+
 }  // namespace
 
 void rows_into(const OpDef& op, std::span<const Value> args, std::span<Tensor> outs) {
   size_t lead = 0;
   while (!args[lead].is_tensor()) ++lead;
-  RowsCall call(rows_kernel(op, args[lead].tensor_impl()->dtype));
-  gather_inputs(op, args, call);
+  const DType dtype = args[lead].tensor_impl()->dtype;
+  const Device device = outs[0].device();
+  RowsCall call(rows_kernel(op, dtype));
+  gather_inputs(op, args, device, call);
   Shape space = space_of(op, call);
   MOREL_CHECK(space.size() < max_rank, NotImplemented, "For '", display_name(op), "', tensors of more than ",
               max_rank - 1, " dimensions are not supported");
@@ -330,16 +398,15 @@ void rows_into(const OpDef& op, std::span<const Value> args, std::span<Tensor> o
   const int64_t rank = static_cast<int64_t>(space.size());
   const size_t axis = static_cast<size_t>(
       axis_at < 0 ? rank - 1 : normalize_axis(op, "axis", args[static_cast<size_t>(axis_at)].integer(), rank));
+  if (!device.is_cpu()) [[unlikely]]
+    return run_on_device(op, dtype, call, space, axis, outs);
   run_call(call, space, axis, outs);
 }
 
 void run_fused_rows(const RowsKernel& kernel, const Shape& space, std::span<const Value> inputs,
                     std::span<Tensor> outputs) {
   RowsCall call(kernel);
-  for (const Value& input : inputs) {
-    call.tensors[call.inputs] = input.tensor_impl();
-    call.operands[call.inputs++].data = static_cast<char*>(input.tensor_impl()->data());
-  }
+  for (const Value& input : inputs) call.tensors[call.inputs++] = input.tensor_impl();
   call.count = call.inputs;
   run_call(call, space, space.size() - 1, outputs);
 }

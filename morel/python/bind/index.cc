@@ -1,6 +1,7 @@
 // Tensor indexing: x[key] and x[key] = value with integers, slices, None, ..., booleans, integer and boolean tensors.
 // Basic keys become views, others the operators index and index_put.
 #include "morel/python/bind/bind.h"
+#include "morel/runtime/device.h"
 
 namespace morel::bind {
 namespace {
@@ -122,8 +123,7 @@ class Parser {
 
   void add_bool(bool value) {
     key_.insert.push_back(static_cast<int64_t>(view_axis_));
-    Tensor index = Tensor::full(Shape{value ? 1 : 0}, DType::Int64, 0);
-    set_index(index);
+    set_index(call("zeros", {Ints{value ? 1 : 0}, DType::Int64})[0].tensor());
   }
 
   void set_index(const Tensor& index) {
@@ -202,6 +202,7 @@ PyObject* tensor_get_item(PyObject* self, PyObject* key_object) {
   try {
     return with_place([&] {
       const Tensor input(unwrap(self));
+      const DeviceScope scope(input.device());
       const Key key = Parser(input.shape()).parse(key_object);
       const Tensor view = basic_view(input, key);
       return wrap(key.advanced ? call("index", {view, key.indices})[0].tensor() : view);
@@ -217,6 +218,7 @@ int tensor_set_item(PyObject* self, PyObject* key_object, PyObject* value) {
     MOREL_CHECK(value, Type, "elements of a tensor cannot be deleted");
     with_place([&] {
       const Tensor input(unwrap(self));
+      const DeviceScope scope(input.device());
       const Key key = Parser(input.shape()).parse(key_object);
       const Tensor view = basic_view(input, key);
       const Tensor source = value_tensor(value, input.dtype());

@@ -7,6 +7,8 @@
 #include "morel/io/ckpt.h"
 #include "morel/io/safetensors.h"
 #include "morel/python/bind/bind.h"
+#include "morel/runtime/device.h"
+#include "morel/runtime/tape.h"
 
 namespace morel::bind {
 namespace {
@@ -54,7 +56,7 @@ Contents contents_of(nb::handle items) {
       entry.text = nb::cast<std::string>(value);
       continue;
     }
-    const Tensor tensor = contiguous(nb::cast<Tensor>(value));
+    const Tensor tensor = contiguous(to_device(detach(nb::cast<Tensor>(value)), Device{}));
     entry.dtype = tensor.dtype();
     entry.shape = tensor.shape();
     entry.pieces.push_back(

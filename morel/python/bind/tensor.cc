@@ -8,6 +8,7 @@
 #include <nanobind/ndarray.h>
 
 #include "morel/python/bind/bind.h"
+#include "morel/runtime/device.h"
 #include "morel/runtime/graph_scope.h"
 
 namespace morel::bind {
@@ -87,6 +88,9 @@ PyObject* get_itemsize(PyObject* self, void*) {
 PyObject* get_nbytes(PyObject* self, void*) {
   return guarded([&] { return PyLong_FromLongLong(tensor_of(self).size() * size_of(unwrap(self)->dtype)); });
 }
+PyObject* get_device(PyObject* self, void*) {
+  return guarded([&] { return from_value(to_string(tensor_of(self).device())); });
+}
 PyObject* get_version(PyObject* self, void*) {
   return guarded([&] { return PyLong_FromLong(tensor_of(self)->storage->version()); });
 }
@@ -101,6 +105,7 @@ PyGetSetDef tensor_getset[] = {
     {"size", get_size, nullptr, "Number of elements.", nullptr},
     {"itemsize", get_itemsize, nullptr, "Bytes of an element.", nullptr},
     {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
+    {"device", get_device, nullptr, "Where the elements are: \"CPU\" or \"OpenCL:0\".", nullptr},
     {"_version", get_version, nullptr, "Number of in-place changes of the storage.", nullptr},
     {"_tracked", get_tracked, nullptr, "Whether a gradient flows to this tensor now.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
@@ -123,6 +128,7 @@ Value item_value(const Tensor& tensor) {
   MOREL_CHECK(tensor.size() == 1, Value,
               "only a tensor of one element can be turned into a Python number, but this one is ",
               describe(tensor.dtype(), tensor.shape()));
+  if (!tensor.device().is_cpu()) return item_value(to_device(detach(tensor), Device{}));
   const DType dtype = tensor.dtype();
   if (dtype == DType::Bool) return *tensor.as<bool>();
   if (dtype == DType::UInt64 && *tensor.as<uint64_t>() >> 63) return static_cast<double>(*tensor.as<uint64_t>());
@@ -223,9 +229,10 @@ DType from_dlpack(nb::dlpack::dtype type) {
         " bits) are not supported");
 }
 
-// An array over the same memory; it keeps the storage alive.
-nb::object to_numpy(const Tensor& tensor) {
-  check_readable(tensor);
+// An array over the same memory, which it keeps alive; of a tensor on a device over a copy.
+nb::object to_numpy(const Tensor& given) {
+  check_readable(given);
+  const Tensor tensor = given->is_symbolic() ? given : to_device(detach(given), Device{});
   MOREL_CHECK(tensor.dtype() != DType::BFloat16, Type,
               "NumPy has no bfloat16: convert the tensor first, x.float().asnumpy()");
   size_t shape[16];
@@ -290,6 +297,15 @@ void bind_tensor(nb::module_& module) {
   module.def("from_numpy", &from_numpy, nb::arg("array"));
   module.def("item", [](const Tensor& tensor) { return item_value(tensor); });
   module.def("detach", [](const Tensor& tensor) { return detach(tensor); });
+  module.def("to_device",
+             [](const Tensor& tensor, const std::string& device) { return to_device(tensor, parse_device(device)); });
+  // Where what is made now belongs.
+  module.def("to_current_device", [](const Tensor& tensor) { return to_device(tensor, current_device()); });
+  module.def("parse_device", [](const std::string& device) { return to_string(parse_device(device)); });
+  module.def("set_default_device", [](const std::string& device) { set_default_device(parse_device(device)); });
+  module.def("device_count", [](const std::string& kind) { return device_count(parse_device(kind).kind); });
+  module.def("describe_device",
+             [](const std::string& device) { return device_runtime(parse_device(device)).description(); });
   module.def("is_contiguous", [](const Tensor& tensor) { return tensor.is_contiguous(); });
   module.def("offset", [](const Tensor& tensor) { return tensor->layout.offset; });
   module.def("data_ptr", [](const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.data()); });

@@ -93,10 +93,19 @@ def _switch_cells(mode):
 
 
 def _set_device_target(target):
-    _in("device_target", "CPU", "GPU", "Ascend", "Davinci")(target)
-    if target != "CPU":
-        raise RuntimeError(f"Unsupported device target {target}. This process only supports one of the ['CPU'].")
+    _in("device_target", "CPU", "OpenCL", "GPU", "Ascend", "Davinci")(target)
+    if target not in ("CPU", "OpenCL"):
+        raise RuntimeError(
+            f"Unsupported device target {target}. This process only supports one of the ['CPU', 'OpenCL']."
+        )
+    _choose_device(target, 0)
     return target
+
+
+def _choose_device(target, index):
+    from morel import _core
+
+    _core.set_default_device(target if target == "CPU" else f"{target}:{index}")
 
 
 def _set_device_id(device_id):
@@ -104,10 +113,12 @@ def _set_device_id(device_id):
         raise ValueError(
             f"For 'context.set_context', the argument 'device_id' must be in range [0, 4095], but got {device_id}."
         )
-    if device_id != 0:
+    target = _values["device_target"]
+    if target == "CPU" and device_id != 0:
         raise TypeError(
             f"For 'set_context', the parameter device_id can not be {device_id}: there is one CPU, device 0."
         )
+    _choose_device(target, device_id)
     return device_id
 
 
@@ -235,8 +246,8 @@ def set_context(**kwargs):
 
     Args:
         mode (int): ``PYNATIVE_MODE`` (1, default). ``GRAPH_MODE`` (0) is accepted, but a Cell cannot be called in it yet.
-        device_target (str): ``"CPU"``.
-        device_id (int): 0.
+        device_target (str): ``"CPU"`` or ``"OpenCL"``: where new tensors lie, and so where operators on them run.
+        device_id (int): number of the device among those of its kind.
         runtime_num_threads (int): threads for operators; 0: one per CPU.
         deterministic (str): ``"ON"`` or ``"OFF"``; results do not depend on threads either way.
         max_device_memory (str): such as ``"2.5GB"``.
@@ -283,15 +294,18 @@ def get_context(attr_key):
 
 
 def set_device(device_target, device_id=None):
-    """Chooses the device.
+    """Chooses where new tensors lie, and so where operators on them run.
 
     Args:
-        device_target (str): ``"CPU"``.
-        device_id (int, optional): 0.
+        device_target (str): ``"CPU"`` or ``"OpenCL"``.
+        device_id (int, optional): number of the device among those of its kind.
+
+    Raises:
+        ValueError: an unknown device. RuntimeError: the system has no driver for it.
     """
-    if device_target not in ("CPU", "GPU", "Ascend"):
+    if device_target not in ("CPU", "OpenCL", "GPU", "Ascend"):
         raise ValueError(
-            f"The argument 'device_target' must be one of ['CPU', 'GPU', 'Ascend'], but got {device_target}."
+            f"The argument 'device_target' must be one of ['CPU', 'OpenCL', 'GPU', 'Ascend'], but got {device_target}."
         )
     _values["device_target"] = _set_device_target(device_target)
     if device_id is not None:

@@ -1,5 +1,6 @@
 """Facts about devices; the newer names are in `morel.runtime`."""
 
+from morel import _core
 from morel import runtime as _runtime
 from morel.runtime import (
     Event,
@@ -47,29 +48,33 @@ def _check(device_target):
         return "CPU"
     if not isinstance(device_target, str):
         raise TypeError(f"For 'device_target', the type must be str, but got {type(device_target)}.")
-    if device_target not in ("CPU", "GPU", "Ascend"):
-        raise ValueError(f"For 'device_target', it must be one of ['CPU', 'GPU', 'Ascend'], but got {device_target}.")
+    if device_target not in ("CPU", "OpenCL", "GPU", "Ascend"):
+        raise ValueError(
+            f"For 'device_target', it must be one of ['CPU', 'OpenCL', 'GPU', 'Ascend'], but got {device_target}."
+        )
     return device_target
 
 
 def is_available(device_target):
-    """Whether there is such a device: for ``"CPU"``."""
-    return _check(device_target) == "CPU"
+    """Whether there is such a device: for ``"CPU"``, and for ``"OpenCL"`` where the system has a driver."""
+    return device_count(device_target) > 0
 
 
 def is_initialized(device_target):
-    """Whether the device is ready for use: the CPU always is."""
-    return _check(device_target) == "CPU"
+    """Whether the device is ready for use: the CPU always is, others as soon as they are there."""
+    return device_count(device_target) > 0
 
 
 def device_count(device_target=None):
     """Number of such devices: 1 CPU."""
-    return int(_check(device_target) == "CPU")
+    kind = _check(device_target)
+    return _core.device_count(kind) if kind in ("CPU", "OpenCL") else 0
 
 
 def get_device_name(device_id, device_target=None):
     """Name of the device."""
-    return _check(device_target)
+    kind = _check(device_target)
+    return _core.describe_device(f"OpenCL:{device_id}") if kind == "OpenCL" else kind
 
 
 def get_device_capability(device_id, device_target=None):

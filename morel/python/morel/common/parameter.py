@@ -122,7 +122,8 @@ class Parameter(Tensor):
         layerwise_parallel (bool): not broadcast or averaged in data parallel training. Default ``False``.
         parallel_optimizer (bool): may be sharded by the parallel optimizer. Default ``True``.
         storage_format (str): kept for compatibility; layouts are chosen by the kernels.
-        device (str, optional): ``None`` or ``"CPU"``.
+        device (str, optional): where it lies, ``"CPU"`` or ``"OpenCL"``; by default where `default_input` is or, of
+            numbers, where `morel.set_device` says.
 
     Raises:
         ValueError: `name` is not a str, `default_input` is a bool, `device` is unknown.
@@ -148,10 +149,9 @@ class Parameter(Tensor):
         storage_format="",
         device=None,
     ):
-        _core.init_tensor(self, _tensor_of(default_input))
+        data = _tensor_of(default_input)
+        _core.init_tensor(self, data if device in (None, "Remote") else _core.to_device(data, device))
         _core.is_parameter(self, True)
-        if device not in (None, "CPU", "Remote"):
-            raise ValueError(f"For 'Parameter', 'device' must be 'CPU' or 'Remote', but got {device}.")
         self.param_info = ParamInfo()
         self.param_info.storage_format = storage_format
         self.param_info.parameter_shape = self.shape
@@ -330,7 +330,7 @@ class Parameter(Tensor):
         if data.dtype != self.dtype:
             data = data.astype(self.dtype)
         if tuple(data.shape) != tuple(self.shape):
-            _core.set_data(self, _core.detach(data).clone())
+            _core.set_data(self, _core.to_device(_core.detach(data).clone(), self.device))
         elif data is not self:
             self.assign_value(data)
         self._initializer = None

@@ -34,11 +34,11 @@ def _from_data(data, dtype):
             f"For Tensor, input_data of dtype {array.dtype} is not supported: it must be boolean or a number."
         )
     if str(array.dtype) == "bfloat16":
-        found = _core.from_numpy(numpy.array(array, dtype=numpy.float32))
+        found = _core.to_current_device(_core.from_numpy(numpy.array(array, dtype=numpy.float32)))
         return _cast(found, dtype or _core.dtype_named("BFloat16"))
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    found = _core.from_numpy(numpy.array(array, order="C"))
+    found = _core.to_current_device(_core.from_numpy(numpy.array(array, order="C")))
     return found if dtype is None or dtype == found.dtype else _cast(found, dtype)
 
 
@@ -74,6 +74,13 @@ def _from_sequence(data):
     return array
 
 
+def _placed(tensor, device):
+    """The tensor on that device; itself where it is there already."""
+    if device is None or _core.parse_device(device) == tensor.device:
+        return tensor
+    return _core.to_device(tensor, device)
+
+
 _full = make_operator("full", "full")
 _cast = make_operator("cast", "cast")
 
@@ -87,7 +94,8 @@ def _init(self, input_data=None, dtype=None, shape=None, init=None, const_arg=Fa
         shape (int, tuple, optional): with ``init``: the sizes.
         init (Initializer, optional): fills the tensor when ``init_data()`` is called.
         const_arg (bool): whether graph mode treats it as a constant when it is an argument.
-        device (str, optional): where it lies; "CPU".
+        device (str, optional): where it lies, ``"CPU"`` or ``"OpenCL"``; by default where `morel.set_device` says, and
+            where `input_data` is if that is a Tensor.
     Raises:
         TypeError: values that are no numbers. ValueError: ragged sequences.
     """
@@ -95,24 +103,22 @@ def _init(self, input_data=None, dtype=None, shape=None, init=None, const_arg=Fa
         return
     if dtype is not None and not isinstance(dtype, _core.DType):
         dtype = _core.as_dtype(dtype)
-    if device is not None and not str(device).lower().startswith("cpu"):
-        raise ValueError(f"For 'Tensor', 'device' must be 'CPU', but got {device!r}.")
     if init is not None:
         if input_data is not None:
             raise ValueError("For 'Tensor', 'input_data' and 'init' cannot both be given.")
         if shape is None or dtype is None:
             raise ValueError("For 'Tensor', 'dtype' and 'shape' must be given with 'init'.")
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        _core.init_tensor(self, _full(shape, 0, dtype))
+        _core.init_tensor(self, _placed(_full(shape, 0, dtype), device))
         self.init, self._const_arg = init, const_arg
         return
     if input_data is None:
         if shape is None:
             raise ValueError("For 'Tensor', one of 'input_data' and 'init' must be given.")
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        _core.init_tensor(self, _full(shape, 0, dtype or _core.dtype_named("Float32")))
+        _core.init_tensor(self, _placed(_full(shape, 0, dtype or _core.dtype_named("Float32")), device))
         return
-    _core.init_tensor(self, _from_data(input_data, dtype))
+    _core.init_tensor(self, _placed(_from_data(input_data, dtype), device))
     if const_arg:
         self.const_arg = True
 
@@ -123,7 +129,7 @@ def tensor(input_data=None, dtype=None, shape=None, init=None, const_arg=False):
 
 
 def _asnumpy(self):
-    """The values as a numpy.ndarray over the same memory."""
+    """The values as a numpy.ndarray over the same memory; of a tensor on a device, over a copy."""
     return _core.to_numpy(self)
 
 
@@ -192,8 +198,8 @@ def _itemset(self, *args):
 
 
 def _assign_value(self, value):
-    """Copies the values of another tensor into this one."""
-    self.copy_(value)
+    """Copies the values of another tensor, from any device, into this one."""
+    self.copy_(_core.to_device(value, self.device))
     return self
 
 
@@ -229,14 +235,43 @@ def _type(self, dtype=None):
     return str(self.dtype) if dtype is None else _cast(self, _core.as_dtype(dtype))
 
 
-def _to(self, *args, **kwargs):
-    """Converts to a dtype and / or moves to a device ("CPU")."""
-    out = self
-    for arg in [*args, *kwargs.values()]:
-        if isinstance(arg, str) and arg.lower().startswith("cpu") or isinstance(arg, bool):
-            continue
-        out = _cast(out, arg.dtype if isinstance(arg, Tensor) else _core.as_dtype(arg))
-    return out
+def _to(self, *args, device=None, dtype=None, other=None, non_blocking=False, copy=False):
+    """The values on another device and / or in another dtype; the tensor itself where it is there and of that dtype.
+
+    Args:
+        args: a device (``"CPU"``, ``"OpenCL"``), a dtype, or a Tensor whose device and dtype are meant; then
+            `non_blocking` and `copy`.
+        device (str, optional): the device. dtype (DType, optional): the dtype. other (Tensor, optional): has both.
+        non_blocking (bool): kept for scripts; work on a device runs in order and is waited for when values are read.
+        copy (bool): a new tensor in any case.
+
+    Raises:
+        ValueError: there is no such device. RuntimeError: the system has no driver for it.
+    """
+    flags = [arg for arg in args if isinstance(arg, bool)]
+    for arg in args:
+        if isinstance(arg, Tensor):
+            other = arg
+        elif isinstance(arg, str):
+            device = arg
+        elif arg is not None and not isinstance(arg, bool):
+            dtype = _core.as_dtype(arg)
+    if other is not None:
+        device, dtype = other.device, other.dtype
+    out = _placed(self, device)
+    out = out if dtype is None else _cast(out, _core.as_dtype(dtype))
+    return out.clone() if out is self and (copy or flags[1:] == [True]) else out
+
+
+def _to_in_place(self, device=None, non_blocking=False):
+    """Moves this tensor to another device."""
+    _core.set_data(self, _core.to_device(_core.detach(self), device or "CPU"))
+    return self
+
+
+def _move_to(self, to="CPU", blocking=True):
+    """The values on another device; see :meth:`to`."""
+    return _placed(self, to)
 
 
 def _register_hook(self, hook):
@@ -290,6 +325,8 @@ _METHODS = {
     "astype": _astype,
     "type": _type,
     "to": _to,
+    "to_": _to_in_place,
+    "move_to": _move_to,
     "register_hook": _register_hook,
     "transpose": _transpose,
     "wait": _stub_sync,
@@ -333,7 +370,6 @@ _PROPERTIES = {
     "H": lambda self: self.swapaxes(-1, -2).conj(),
     "mT": lambda self: self.swapaxes(-1, -2),
     "data": lambda self: self,
-    "device": lambda self: "CPU",
     "has_init": lambda self: getattr(self, "init", None) is not None,
 }
 

@@ -432,9 +432,7 @@ def _new(maker):
         device = kwargs.pop("device", None)
         if kwargs:
             raise TypeError(f"For 'Tensor.new_{maker}', got unexpected arguments {[*kwargs]}.")
-        if device is not None and not str(device).lower().startswith("cpu"):
-            raise ValueError(f"For 'Tensor.new_{maker}', 'device' must be 'CPU', but got {device!r}.")
-        return _call[maker](size, dtype or self.dtype)
+        return _core.to_device(_call[maker](size, dtype or self.dtype), device or self.device)
 
     method.__name__ = method.__qualname__ = f"new_{maker}"
     method.__doc__ = (

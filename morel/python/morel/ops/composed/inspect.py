@@ -15,6 +15,7 @@ __all__ = [
     "is_tensor",
     "iou",
     "intopk",
+    "move_to",
     "numel",
     "population_count",
     "print_",
@@ -48,6 +49,11 @@ def is_complex(input):
 def is_floating_point(input):
     """Whether its elements are floating-point numbers."""
     return _check.tensor(input, "input", "is_floating_point").dtype.is_floating_point
+
+
+def move_to(input, to="CPU", blocking=True):
+    """The values of a tensor on another device, "CPU" or "OpenCL"; see :meth:`morel.Tensor.to`."""
+    return _check.tensor(input, "input", "move_to").move_to(to, blocking)
 
 
 def is_nonzero(input):

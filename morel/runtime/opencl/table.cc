@@ -1,0 +1,19 @@
+#include "morel/runtime/opencl/table.h"
+
+#include <unordered_map>
+
+namespace morel::opencl {
+
+KernelFn find_kernel(std::string_view name) {
+  static const auto* table = [] {
+    auto* made = new std::unordered_map<std::string_view, KernelFn>;
+    for (const auto family : {conv_kernels(), index_kernels(), matmul_kernels(), optim_kernels(), pool_kernels(),
+                              random_kernels(), shape_kernels(), sort_kernels()})
+      for (const KernelEntry& entry : family) made->emplace(entry.name, entry.kernel);
+    return made;
+  }();
+  const auto found = table->find(name);
+  return found == table->end() ? nullptr : found->second;
+}
+
+}  // namespace morel::opencl
