@@ -298,7 +298,9 @@ def python(script, **environment):
 
 def test_import_opens_no_driver():
     """Neither the import nor work on the CPU loads the driver of a device."""
-    found = python("import morel; (morel.ops.ones((2,)) + 1).asnumpy(); print('pocl' in open('/proc/self/maps').read())")
+    found = python(
+        "import morel; (morel.ops.ones((2,)) + 1).asnumpy(); print('pocl' in open('/proc/self/maps').read())"
+    )
     assert found.stdout.strip() == "False", found.stderr
 
 
