@@ -12,7 +12,8 @@ Graph::~Graph() { clear(); }
 // Node by node: a long chain of references must not be freed recursively.
 void Graph::clear() {
   for (const Ref<Graph>& function : functions) function->clear();
-  if (const Ref<Graph> gradients = std::move(backward)) gradients->clear();
+  for (Ref<Graph>* derived : {&backward, &tangent})
+    if (const Ref<Graph> function = std::move(*derived)) function->clear();
   results.clear();
   for (size_t i = nodes.size(); i-- > 0;) nodes[i]->args.clear();
 }

@@ -47,6 +47,7 @@ class Graph final : public RefCounted {
   bool is_function = false;
   Types result_types;   // of a function, which is called before its results are there
   Ref<Graph> backward;  // of a function: the function of its gradients, once they are wanted
+  Ref<Graph> tangent;   // of a function: the function of its tangents, likewise
   bool is_complete() const { return !is_function || results.size() == result_types.size(); }
   // Of an outermost graph: the functions called in it and by one another. They refer to themselves, so what they hold
   // is dropped together with this graph.
@@ -91,11 +92,17 @@ void for_each_body(const Node& node, F&& fn) {
     if (auto* graph = static_cast<Graph*>(arg.graph()); !graph->is_function) fn(*graph);
   }
 }
-// Calls fn(function) for the functions of an outermost graph and those of their gradients.
+// Calls fn(function) for a function and those of its derivatives.
+template <class F>
+void for_each_derivative(Graph& function, F&& fn) {
+  fn(function);
+  for (const Ref<Graph>& next : {function.backward, function.tangent})
+    if (next) for_each_derivative(*next, fn);
+}
+// Calls fn(function) for the functions of an outermost graph and those of their derivatives.
 template <class F>
 void for_each_function(const Graph& graph, F&& fn) {
-  for (const Ref<Graph>& function : graph.functions)
-    for (Graph* at = function.get(); at; at = at->backward.get()) fn(*at);
+  for (const Ref<Graph>& function : graph.functions) for_each_derivative(*function, fn);
 }
 // Adds a copy of the nodes of a graph without captures, called with these arguments; what its results are then.
 Values append_copy(Graph& graph, const Graph& callee, std::span<const Value> arguments);

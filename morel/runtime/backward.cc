@@ -21,7 +21,9 @@ class Pass {
   explicit Pass(std::span<const Tensor> inputs, bool keep_graph) : keep_graph_(keep_graph) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       auto* node = requires_grad(inputs[i].get()) ? static_cast<TapeNode*>(inputs[i]->grad.node.get()) : nullptr;
-      if (node) targets_.emplace(node, std::make_pair(inputs[i]->grad.output, i));
+      if (!node) continue;
+      targets_.emplace(node, std::make_pair(inputs[i]->grad.output, i));
+      oldest_ = std::min(oldest_, node->sequence);
     }
     results_.resize(inputs.size());
   }
@@ -48,9 +50,9 @@ class Pass {
  private:
   static bool earlier(const TapeNode* a, const TapeNode* b) { return a->sequence < b->sequence; }
 
-  // Whether a target can be reached; only asked where outer scopes have nodes of their own.
+  // Whether a target can be reached; only asked where others have nodes of their own on the tape.
   bool is_needed(TapeNode* root) {
-    if (grad_depth() == 0) return true;
+    if (!keep_graph_) return true;
     std::vector<TapeNode*> stack{root};
     while (!stack.empty()) {
       TapeNode* node = stack.back();
@@ -60,7 +62,7 @@ class Pass {
       }
       bool ready = true, needed = targets_.contains(node);
       for (const Edge& edge : node->edges) {
-        if (!edge.node) continue;
+        if (!edge.node || edge.node->sequence < oldest_) continue;
         const auto found = needed_.find(edge.node.get());
         if (found == needed_.end()) {
           stack.push_back(edge.node.get());
@@ -121,6 +123,7 @@ class Pass {
   }
 
   bool keep_graph_;
+  uint64_t oldest_ = UINT64_MAX;  // of the targets; what is older does not depend on them
   std::unordered_multimap<TapeNode*, std::pair<int32_t, size_t>> targets_;
   std::unordered_map<TapeNode*, Pending> pending_;
   std::unordered_map<TapeNode*, bool> needed_;

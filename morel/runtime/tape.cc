@@ -30,6 +30,7 @@ class PlaceNode final : public TapeNode {
   Values backward(std::span<const Value> cotangents, std::span<const char>) override {
     return edges.empty() ? Values{} : Values{cotangents[0]};
   }
+  Values forward(std::span<const Value> tangents) override { return {tangents[0]}; }
   std::string_view name() const override { return "input"; }
 };
 
@@ -59,6 +60,7 @@ class OpNode final : public TapeNode {
  public:
   OpNode(const OpDef& op, std::span<const Value> args, std::span<const Value> outs);
   Values backward(std::span<const Value> cotangents, std::span<const char> needs) override;
+  Values forward(std::span<const Value> tangents) override;
   void release_saved() override {
     args_.clear();
     outs_.clear();
@@ -70,12 +72,11 @@ class OpNode final : public TapeNode {
  private:
   void add_edge(const Value& arg);
   Value keep(const Value& arg, bool saved);
-  void check_versions() const;
+  Values linked_outs();
 
   const OpDef& op_;
   Args args_;
   Values outs_;
-  Types out_types_;
   SmallVector<SavedVersion, 3> versions_;
   bool released_ = false;
 };
@@ -143,7 +144,7 @@ OpNode::OpNode(const OpDef& op, std::span<const Value> args, std::span<const Val
   num_outputs = static_cast<int32_t>(outs.size());
   for (size_t i = 0; i < outs.size(); ++i) {
     const Tensor out = outs[i].tensor();
-    out_types_.push_back(Type{out.dtype(), out.shape()});
+    out_types.push_back(Type{out.dtype(), out.shape()});
     // The link from an output to its node would be a cycle, so an unlinked alias is kept.
     outs_.push_back(op.saves.outs >> i & 1 ? keep(alias(out), true) : Value());
   }
@@ -170,18 +171,15 @@ Value OpNode::keep(const Value& arg, bool saved) {
   return arg;
 }
 
-void OpNode::check_versions() const {
+// The outputs that were kept, as they were; for outer scopes they are this node's.
+Values OpNode::linked_outs() {
+  MOREL_CHECK(!released_, Runtime,
+              "the tape was used for a gradient already and is gone; keep the graph to use it twice");
   for (const SavedVersion& saved : versions_)
     MOREL_CHECK(saved.storage->version() == saved.version, Runtime, "For '", display_name(op_),
                 "', a tensor that its gradient needs was changed in place after the call (version ",
                 saved.storage->version(), ", expected ", saved.version,
                 "); use the out-of-place operator or copy the tensor first");
-}
-
-Values OpNode::backward(std::span<const Value> cotangents, std::span<const char> needs) {
-  MOREL_CHECK(!released_, Runtime,
-              "the tape was used for a gradient already and is gone; keep the graph to use it twice");
-  check_versions();
   Values outs;
   for (size_t i = 0; i < outs_.size(); ++i) {
     if (outs_[i].is_tensor() && depth > 0) {
@@ -192,7 +190,20 @@ Values OpNode::backward(std::span<const Value> cotangents, std::span<const char>
       outs.push_back(outs_[i]);
     }
   }
-  return argument_gradients(EagerBuilder::instance(), op_, args_, outs, out_types_, cotangents, needs);
+  return outs;
+}
+
+Values OpNode::backward(std::span<const Value> cotangents, std::span<const char> needs) {
+  return argument_gradients(EagerBuilder::instance(), op_, args_, linked_outs(), out_types, cotangents, needs);
+}
+
+Values OpNode::forward(std::span<const Value> tangents) {
+  if (!op_.derivative) return TapeNode::forward(tangents);
+  EagerBuilder& builder = EagerBuilder::instance();
+  const Values outs = linked_outs();
+  const Sym slope = op_.derivative(builder, Sym(builder, args_[0]), Sym(builder, outs[0]));
+  const Value cast[] = {(slope * Sym(builder, tangents[0])).value(), out_types[0].dtype};
+  return builder.emit(find_op("cast"), cast);
 }
 
 }  // namespace
@@ -219,6 +230,7 @@ Tensor make_input(const Tensor& tensor) {
       "can be used later");
   const Tensor out = alias(tensor);
   auto node = make_ref<PlaceNode>();
+  node->out_types.push_back({tensor.dtype(), tensor.shape()});
   node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
   if (depth > 0 && requires_grad(tensor.get())) node->edges.push_back(edge_of(tensor.get()));
   link(out.get(), node.get(), 0);
@@ -228,6 +240,7 @@ Tensor make_input(const Tensor& tensor) {
 bool make_leaf(const Tensor& tensor) {
   if (tensor->grad.node) return false;
   auto node = make_ref<PlaceNode>();
+  node->out_types.push_back({tensor.dtype(), tensor.shape()});
   node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
   link(tensor.get(), node.get(), 0);
   if (tensor->extra) {  // hooks that outlive scopes
@@ -286,7 +299,10 @@ void record_function(std::string name, std::span<const Tensor> inputs, std::span
   node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
   node->num_outputs = static_cast<int32_t>(outs.size());
   for (const Tensor& input : inputs) node->edges.push_back(input ? edge_of(input.get()) : Edge{});
-  for (size_t i = 0; i < outs.size(); ++i) link(outs[i].get(), node.get(), static_cast<int32_t>(i));
+  for (size_t i = 0; i < outs.size(); ++i) {
+    node->out_types.push_back({outs[i].dtype(), outs[i].shape()});
+    link(outs[i].get(), node.get(), static_cast<int32_t>(i));
+  }
 }
 
 void add_hook(const Tensor& tensor, std::shared_ptr<GradHook> hook) {

@@ -26,12 +26,16 @@ class TapeNode : public RefCounted {
  public:
   // Cotangents of the inputs from those of the outputs (None: zero). `needs[i]`: edge i leads to something wanted.
   virtual Values backward(std::span<const Value> cotangents, std::span<const char> needs) = 0;
+  // Tangents of the outputs from those of the inputs (None: does not move): the transpose of `backward`, which is
+  // linear in the cotangents.
+  virtual Values forward(std::span<const Value> tangents);
   // Drops what was kept for backward.
   virtual void release_saved() {}
   virtual std::string_view name() const = 0;
 
   uint64_t sequence = 0;  // later nodes have larger numbers: descending order is topological
   int32_t num_outputs = 1;
+  Types out_types;
   SmallVector<Edge, 3> edges;
   std::vector<std::pair<int32_t, std::shared_ptr<GradHook>>> hooks;
 };
@@ -102,5 +106,7 @@ void remove_hook(const Tensor& tensor, const std::shared_ptr<GradHook>& hook);
 // tape can be used again.
 Values backward(std::span<const Tensor> outputs, std::span<const Value> seeds, std::span<const Tensor> inputs,
                 bool keep_graph);
+// Tangents of `outputs` where `inputs` move by `tangents` (None where an output does not move). The tape stays.
+Values push_forward(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Value> tangents);
 
 }  // namespace morel

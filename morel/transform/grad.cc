@@ -12,12 +12,6 @@ namespace {
 
 bool is_differentiable_value(const Value& value) { return is_differentiable(dtype_of_value(value)); }
 
-Value zeros_of(GraphBuilder& builder, const Value& like) {
-  const Type type = type_of(like);
-  const Value args[] = {Ints(type.shape), type.dtype};
-  return builder.emit(find_op("zeros"), args)[0];
-}
-
 // Makes the backward graph of a branch, loop body or function: (its parameters, cotangents of its differentiable
 // results) -> gradients of its differentiable parameters. The forward part is computed again.
 void build_backward(const Ref<Graph>& graph, const Graph& forward) {
@@ -28,10 +22,7 @@ void build_backward(const Ref<Graph>& graph, const Graph& forward) {
     parameters.push_back(graph->add_parameter(parameter->types[0]));
     if (is_differentiable_value(parameters.back())) wanted.push_back(parameters.back());
   }
-  const bool replays = num_exchanges(forward) > 0;
-  const Values rng = replays ? builder.emit(find_op("rng_state"), {}) : Values();
-  const Values results = append_copy(*graph, writes(forward) ? *without_writes(forward) : forward, parameters);
-  if (replays) builder.emit(find_op("exchange_rng"), {rng.data(), 1});
+  const Values results = append_again(builder, forward, parameters);
   for (const Value& result : results) {
     if (!is_differentiable_value(result)) continue;
     outputs.push_back(result);
@@ -168,8 +159,10 @@ class Sweep {
  private:
   void step(const Node& node) {
     if (targets_.contains(&node)) return;
-    if (const auto* custom = builder_.find_custom(&node)) return step_custom(*custom);
-    if (builder_.is_custom(&node)) return;
+    if (const auto* custom = builder_.find_custom(&node)) {
+      if (node_of(custom->outputs[0]) == &node) step_custom(*custom);
+      return;
+    }
     const Values* found = cotangents_.find(&node);
     if (!found) return;
     const Values douts = *found;
@@ -229,7 +222,7 @@ class Sweep {
     const auto graph = [&](size_t arg) -> Graph& { return *static_cast<Graph*>(node.args[arg].graph()); };
     const auto with_seeds = [&](size_t operands, bool replays) {
       Value::List out = node.args[operands].list();
-      if (replays) out.push_back(rng_before(node));
+      if (replays) out.push_back(rng_before(builder_, node));
       for (const Value& seed : seeds_of(node, node.types.size(), douts)) out.push_back(seed);
       return Value(std::move(out));
     };
@@ -247,34 +240,8 @@ class Sweep {
       const Value args[] = {function, with_seeds(1, draws(graph(0)))};
       return add_gradients(node.args[1].list(), builder_.emit(*node.op, args));
     }
-    if (draws(graph(1))) carry_rng_state(node);
+    if (draws(graph(1))) carry_rng_state(builder_, node);
     step_loop(node, graph(1), douts);
-  }
-
-  // The state of random numbers before a node runs.
-  Value rng_before(Node& node) {
-    std::vector<Ref<Node>>& nodes = builder_.graph().nodes;
-    Value state = builder_.emit(find_op("rng_state"), {})[0];
-    Ref<Node> made = std::move(nodes.back());
-    nodes.pop_back();
-    nodes.insert(std::ranges::find(nodes, Ref<Node>(&node)), std::move(made));
-    return state;
-  }
-
-  // The state of random numbers becomes part of that of a `while`, so that it is kept for every turn.
-  void carry_rng_state(Node& node) {
-    const auto graph = [&](size_t arg) -> Graph& { return *static_cast<Graph*>(node.args[arg].graph()); };
-    Value::List carry = node.args[2].list();
-    MOREL_CHECK(!draws(graph(0)), NotImplemented,
-                "the gradient of a 'while' on a tensor whose condition draws random numbers is not supported");
-    const Ref<Graph> body = with_rng_state(graph(1), carry.size(), true);
-    GraphBuilder builder(body);
-    body->results.push_back(builder.emit(find_op("rng_state"), {})[0]);
-    node.args[0] = Value::of_graph(with_rng_state(graph(0), carry.size(), false));
-    node.args[1] = Value::of_graph(body);
-    carry.push_back(rng_before(node));
-    node.types.push_back(type_of(carry.back()));
-    node.args[2] = Value(std::move(carry));
   }
 
   // The gradient of a loop, `while` or `scan`, is a scan in the other direction, which carries the cotangents of the
@@ -362,10 +329,10 @@ class Sweep {
 }  // namespace
 
 Values graph_gradients(GraphBuilder& builder, std::span<const Value> outputs, std::span<const Value> seeds,
-                       std::span<const Value> inputs) {
+                       std::span<const Value> inputs, size_t first) {
   Sweep sweep(builder, inputs);
   const size_t last = builder.graph().nodes.size();
-  sweep.mark(0, last);
+  sweep.mark(first, last);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!node_of(outputs[i])) continue;
     Value seed = i < seeds.size() ? seeds[i] : Value();
@@ -376,7 +343,7 @@ Values graph_gradients(GraphBuilder& builder, std::span<const Value> outputs, st
     }
     sweep.cotangents().add(outputs[i], seed);
   }
-  sweep.run(0, last);
+  sweep.run(first, last);
   Values out;
   for (const Value& input : inputs) out.push_back(sweep.cotangents().of(input));
   return out;

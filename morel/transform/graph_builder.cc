@@ -69,7 +69,13 @@ Values GraphBuilder::custom(std::span<const Value> inputs, std::span<const Value
 
 const GraphBuilder::Custom* GraphBuilder::find_custom(const Node* node) const {
   const auto found = customs_.find(node);
-  return found != customs_.end() && node_of(found->second->outputs[0]) == node ? found->second.get() : nullptr;
+  return found == customs_.end() ? nullptr : found->second.get();
+}
+
+Value zeros_of(GraphBuilder& builder, const Value& like) {
+  const Type type = type_of(like);
+  const Value args[] = {Ints(type.shape), type.dtype};
+  return builder.emit(find_op("zeros"), args)[0];
 }
 
 }  // namespace morel

@@ -36,9 +36,8 @@ class GraphBuilder final : public Builder {
     Values inputs, outputs;
     Backward backward;
   };
-  // The custom function that `node` is the first output of; null for other nodes.
+  // The custom function that `node` is an output of; null for other nodes.
   const Custom* find_custom(const Node* node) const;
-  bool is_custom(const Node* node) const { return customs_.contains(node); }
 
  private:
   Ref<Graph> graph_;
@@ -47,5 +46,8 @@ class GraphBuilder final : public Builder {
   std::string place_;
   bool stops_gradient_ = false;
 };
+
+// Zeros of the type of a value.
+Value zeros_of(GraphBuilder& builder, const Value& like);
 
 }  // namespace morel

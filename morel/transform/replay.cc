@@ -75,6 +75,38 @@ Ref<Graph> with_rng_state(const Graph& graph, size_t place, bool replays) {
   return out;
 }
 
+Value rng_before(GraphBuilder& builder, Node& node) {
+  std::vector<Ref<Node>>& nodes = builder.graph().nodes;
+  Value state = builder.emit(find_op("rng_state"), {})[0];
+  Ref<Node> made = std::move(nodes.back());
+  nodes.pop_back();
+  nodes.insert(std::ranges::find(nodes, Ref<Node>(&node)), std::move(made));
+  return state;
+}
+
+void carry_rng_state(GraphBuilder& builder, Node& node) {
+  const auto graph = [&](size_t arg) -> Graph& { return *static_cast<Graph*>(node.args[arg].graph()); };
+  Value::List carry = node.args[2].list();
+  MOREL_CHECK(!draws(graph(0)), NotImplemented,
+              "the gradient of a 'while' on a tensor whose condition draws random numbers is not supported");
+  const Ref<Graph> body = with_rng_state(graph(1), carry.size(), true);
+  GraphBuilder inside(body);
+  body->results.push_back(inside.emit(find_op("rng_state"), {})[0]);
+  node.args[0] = Value::of_graph(with_rng_state(graph(0), carry.size(), false));
+  node.args[1] = Value::of_graph(body);
+  carry.push_back(rng_before(builder, node));
+  node.types.push_back(type_of(carry.back()));
+  node.args[2] = Value(std::move(carry));
+}
+
+Values append_again(GraphBuilder& builder, const Graph& graph, std::span<const Value> arguments) {
+  const bool replays = num_exchanges(graph) > 0;
+  const Values rng = replays ? builder.emit(find_op("rng_state"), {}) : Values();
+  Values results = append_copy(builder.graph(), writes(graph) ? *without_writes(graph) : graph, arguments);
+  if (replays) builder.emit(find_op("exchange_rng"), {rng.data(), 1});
+  return results;
+}
+
 bool writes(const Node& node) {
   return has_effect(*node.op) || std::ranges::any_of(node.args, [](const Value& arg) {
            return arg.tag() == Value::Tag::Graph && writes(*static_cast<const Graph*>(arg.graph()));

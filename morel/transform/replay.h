@@ -18,6 +18,14 @@ inline bool draws(const Graph& graph) { return num_exchanges(graph) == 0 && move
 // The same graph with the generator's state before it as parameter number `place`. With `replays` it sets that state,
 // so that it draws the same numbers whenever it runs.
 Ref<Graph> with_rng_state(const Graph& graph, size_t place, bool replays);
+// The generator's state before a node of the builder's graph runs.
+Value rng_before(GraphBuilder& builder, Node& node);
+// The generator's state becomes part of that of a `while` whose body draws, so that it is kept for every turn.
+void carry_rng_state(GraphBuilder& builder, Node& node);
+
+// What a graph computes, once more, among the nodes of the builder's graph: without its changes of memory, and the
+// generator stays as it was.
+Values append_again(GraphBuilder& builder, const Graph& graph, std::span<const Value> arguments);
 
 // Whether a graph changes memory that it did not make, as running statistics and the Parameters of an optimizer.
 bool writes(const Graph& graph);

@@ -96,6 +96,54 @@ nb::tuple value_and_grad(nb::handle fn, const std::vector<int>& positions, nb::h
   return nb::make_tuple(output, by_position, by_weight);
 }
 
+// Runs fn(*variables) on the tape, `scopes` gradient scopes deep; variables: fresh handles of the inputs. Returns
+// (variables and, to differentiate at, handles of the weights; output), which keep the tape.
+nb::tuple trace(nb::handle fn, const std::vector<Tensor>& inputs, const std::vector<Tensor>& weights, int scopes) {
+  const LeafScope leaves(weights);
+  const GradDepth inside(grad_depth() + scopes);
+  nb::list variables;
+  for (const Tensor& input : inputs) {
+    MOREL_CHECK(input.dtype() != DType::Bool, Type, "argument ", nb::len(variables),
+                " has dtype Bool, which cannot be differentiated: it must be a tensor of numbers");
+    variables.append(nb::steal(wrap(make_input(input))));
+  }
+  const nb::tuple given(variables);
+  nb::object output = nb::steal(PyObject_Call(fn.ptr(), given.ptr(), nullptr));
+  if (!output) throw_python_error();
+  for (const Tensor& weight : weights) {
+    const Tensor handle = detach(weight);
+    handle->grad = weight->grad;
+    variables.append(nb::steal(wrap(handle)));
+  }
+  return nb::make_tuple(variables, output);
+}
+
+Values values_of(const std::vector<Tensor>& tensors) {
+  Values out;
+  for (const Tensor& tensor : tensors) out.push_back(tensor);
+  return out;
+}
+
+nb::list with_zeros(const Values& derivatives, const std::vector<Tensor>& of) {
+  nb::list out;
+  for (size_t i = 0; i < of.size(); ++i) out.append(nb::steal(from_value(gradient_or_zeros(derivatives[i], of[i]))));
+  return out;
+}
+
+// What moves at the variables where cotangents come to the outputs of a trace.
+nb::list pull_back(const std::vector<Tensor>& outputs, const std::vector<Tensor>& cotangents,
+                   const std::vector<Tensor>& variables) {
+  const Values seeds = values_of(cotangents);
+  return with_zeros(backward(outputs, {seeds.data(), seeds.size()}, variables, true), variables);
+}
+
+// How the outputs of a trace move with its variables.
+nb::list push_forward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& variables,
+                      const std::vector<Tensor>& tangents) {
+  const Values moves = values_of(tangents);
+  return with_zeros(morel::push_forward(outputs, variables, {moves.data(), moves.size()}), outputs);
+}
+
 // Links fresh handles of `outputs` to a node whose backward calls `fn(*cotangents)` and gets one gradient (or None) per
 // input.
 nb::tuple custom_backward(std::string name, nb::list inputs, nb::list outputs, nb::handle fn) {
@@ -155,6 +203,9 @@ struct HookHandle {
 void bind_autograd(nb::module_& module) {
   module.def("value_and_grad", &value_and_grad, nb::arg("fn"), nb::arg("positions"), nb::arg("weights").none(),
              nb::arg("has_aux"), nb::arg("args"), nb::arg("kwargs"), nb::arg("sens").none() = nb::none());
+  module.def("trace", &trace, nb::arg("fn"), nb::arg("inputs"), nb::arg("weights"), nb::arg("scopes"));
+  module.def("pull_back", &pull_back, nb::arg("outputs"), nb::arg("cotangents"), nb::arg("variables"));
+  module.def("push_forward", &push_forward, nb::arg("outputs"), nb::arg("variables"), nb::arg("tangents"));
   module.def("custom_backward", &custom_backward, nb::arg("name"), nb::arg("inputs"), nb::arg("outputs"),
              nb::arg("fn"));
   module.def("grad_depth", &grad_depth);

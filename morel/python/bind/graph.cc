@@ -11,6 +11,7 @@
 #include "morel/runtime/eager.h"
 #include "morel/runtime/graph_scope.h"
 #include "morel/transform/grad.h"
+#include "morel/transform/jvp.h"
 #include "morel/transform/passes.h"
 #include "morel/transform/replay.h"
 #include "morel/transform/simplify.h"
@@ -224,23 +225,38 @@ bool is_parameter_of_graph(const Tensor& tensor) {
   return !node->op && !node->captured;
 }
 
-nb::list graph_gradients(const std::vector<Tensor>& outputs, nb::list seeds, const std::vector<Tensor>& inputs) {
+// As tensors; zeros like those of `like` where nothing moves.
+nb::list with_zeros(const Values& derivatives, const std::vector<Tensor>& like) {
   GraphScope& scope = open_scope();
-  std::vector<Value> at, of, with;
-  for (const Tensor& output : outputs) of.push_back(scope.value_of(output));
-  for (const Tensor& input : inputs) at.push_back(scope.value_of(input));
-  for (nb::handle seed : seeds) with.push_back(seed.is_none() ? Value() : scope.value_of(nb::cast<Tensor>(seed)));
-  const Values gradients = morel::graph_gradients(scope.builder(), of, with, at);
   nb::list out;
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    if (!gradients[i].is_none()) {
-      out.append(nb::cast(scope.tensor_of(gradients[i])));
+  for (size_t i = 0; i < like.size(); ++i) {
+    if (!derivatives[i].is_none()) {
+      out.append(nb::cast(scope.tensor_of(derivatives[i])));
     } else {
-      const Value zeros[] = {Ints(inputs[i].shape()), inputs[i].dtype()};
+      const Value zeros[] = {Ints(like[i].shape()), like[i].dtype()};
       out.append(nb::steal(from_value(scope.call(find_op("zeros"), zeros)[0])));
     }
   }
   return out;
+}
+
+std::vector<Value> nodes_of(const std::vector<Tensor>& tensors) {
+  std::vector<Value> out;
+  for (const Tensor& tensor : tensors) out.push_back(open_scope().value_of(tensor));
+  return out;
+}
+
+nb::list graph_gradients(const std::vector<Tensor>& outputs, nb::list seeds, const std::vector<Tensor>& inputs) {
+  std::vector<Value> of = nodes_of(outputs), at = nodes_of(inputs), with;
+  for (nb::handle seed : seeds)
+    with.push_back(seed.is_none() ? Value() : open_scope().value_of(nb::cast<Tensor>(seed)));
+  return with_zeros(morel::graph_gradients(open_scope().builder(), of, with, at), inputs);
+}
+
+nb::list graph_tangents(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                        const std::vector<Tensor>& tangents) {
+  const std::vector<Value> of = nodes_of(outputs), at = nodes_of(inputs), by = nodes_of(tangents);
+  return with_zeros(morel::graph_tangents(open_scope().builder(), of, at, by), outputs);
 }
 
 PyGraph parsed_graph(std::string_view text, const std::vector<Tensor>& captures) {
@@ -404,6 +420,7 @@ void bind_graph(nb::module_& module) {
   module.def("graph_choose", &graph_choose);
   module.def("common_dtype", &common_dtype_of);
   module.def("graph_gradients", &graph_gradients);
+  module.def("graph_tangents", &graph_tangents);
   module.def("describe", [](const Tensor& tensor) { return describe(tensor.dtype(), tensor.shape()); });
   module.def("is_symbolic", [](const Tensor& tensor) { return tensor->is_symbolic(); });
 }

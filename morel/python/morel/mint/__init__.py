@@ -64,7 +64,7 @@ def refusal(name):
 def __getattr__(name):
     import importlib
 
-    if name in ("nn", "optim", "distributed", "linalg", "special"):
+    if name in ("nn", "optim", "distributed", "func", "linalg", "special"):
         try:
             return importlib.import_module(f"morel.mint.{name}")
         except ModuleNotFoundError:
@@ -84,4 +84,6 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_functions.rows, *OVERLOADED, *_SAME, *_REFUSED, "linalg", "nn", "optim", "special"})
+    return sorted(
+        {*globals(), *_functions.rows, *OVERLOADED, *_SAME, *_REFUSED, "func", "linalg", "nn", "optim", "special"}
+    )

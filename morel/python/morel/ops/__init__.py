@@ -20,16 +20,10 @@ _HOMES = {
     "composed.products": ("dot",),
     "composed.scatter": ("embedding", "gather"),
     "jacobian": ("jacfwd", "jacrev", "jvp", "linearize", "vjp"),
+    "taylor": ("derivative", "jet"),
     "vectorisation": ("vmap",),
 }
-# Public in MindSpore; each raises NotImplementedError that says what to use.
-_REFUSED = {
-    "derivative": "nest ops.jvp",
-    "jet": "nest ops.jvp",
-}
 _written = {name: module for module, names in _HOMES.items() for name in names}
-
-
 _SUBMODULES = (
     "auto_generate",
     "autograd",
@@ -40,6 +34,7 @@ _SUBMODULES = (
     "jacobian",
     "operations",
     "primitive",
+    "taylor",
     "vectorisation",
 )
 
@@ -56,8 +51,6 @@ def __getattr__(name):
             raise AttributeError(f"module 'morel.ops' has no attribute '{name}'") from None
     if name == "constexpr":
         value = importlib.import_module("morel.common.marks").constexpr
-    elif name in _REFUSED:
-        value = _refusal(name)
     elif name in _written:
         value = getattr(importlib.import_module(f"morel.ops.{_written[name]}"), name)
     elif name in _functions:
@@ -70,14 +63,6 @@ def __getattr__(name):
             raise AttributeError(f"module 'morel.ops' has no attribute '{name}'")
     globals()[name] = value
     return value
-
-
-def _refusal(name):
-    def refuse(*_args, **_kwargs):
-        raise NotImplementedError(f"ops.{name} is not supported yet; {_REFUSED[name]}.")
-
-    refuse.__name__ = refuse.__qualname__ = name
-    return refuse
 
 
 def __dir__():

@@ -1,16 +1,17 @@
 """Products with Jacobians and whole Jacobians: jvp, vjp, jacfwd, jacrev, linearize.
 
-All stand on `Pullback`: a function is run once, and its tape is then used as often as needed. A pullback is linear in its
-cotangents, and its own pullback is the product with the Jacobian itself, so forward-mode products need no rules of their own.
+All stand on `Trace`: a function is run once, and what it left behind (the tape, or nodes of the graph that is being built) is
+then gone through backwards or forwards as often as needed.
 """
 
 from morel import _core
 from morel.api import make_operator
-from morel.ops.autograd import _is_variable, _positions, _weights, differentiate
+from morel.ops.autograd import _positions, _trained, _weights
 
 __all__ = ["jacfwd", "jacrev", "jvp", "linearize", "vjp"]
 
-_zeros_like, _stack = make_operator("zeros_like", "zeros_like"), make_operator("stack", "stack")
+_eye, _movedim, _stack = (make_operator(name, name) for name in ("eye", "movedim", "stack"))
+_fresh, _zeros_like = (make_operator(name, name) for name in ("view_as_self", "zeros_like"))
 
 
 def _tensors(value):
@@ -32,80 +33,74 @@ def _map_tensors(function, value):
 
 def _outside(value):
     """What leaves to a caller who records nothing carries no tape along."""
-    return value if _core.grad_depth() else _map_tensors(_core.detach, value)
+    return value if _core.graph_active() or _core.grad_depth() else _map_tensors(_core.detach, value)
 
 
-class Pullback:
-    """Runs ``fn(*inputs)`` once; a call with one cotangent for each tensor of the output gives the gradients at the inputs.
+def _graph_depth():
+    return _core.graph_depth() if _core.graph_active() else 0
+
+
+def _call(fn, args):
+    """A call of a function of the user, which is interpreted while a graph is built."""
+    if not _core.graph_active():
+        return fn(*args)
+    from morel.compiler import call_in_graph
+
+    return call_in_graph(fn, args)
+
+
+class Trace:
+    """Runs ``fn(*inputs)`` once; what moves at its inputs and outputs follows from that.
 
     With `has_aux` the output is the first of those that fn returns. `aux` holds the others: one as it is, several as a tuple.
+    A trace for `push` is two gradient scopes deep, so that compiled functions run in PyNative mode there: the tape knows how
+    to go through them backwards alone.
     """
 
-    def __init__(self, fn, inputs, has_aux, name):
-        if _core.graph_active():
-            raise NotImplementedError(f"'{name}' is not supported within jit yet; call it outside.")
-        self._name = name
-
-        def run(*variables):
-            output = fn(*variables)
-            if has_aux:
-                if not isinstance(output, tuple) or len(output) < 2:
-                    raise ValueError(
-                        f"For '{name}' with has_aux=True, 'fn' must return a tuple of two outputs or more."
-                    )
-                output, *self.aux = output
-            self._variables, self._output = variables, output
-            # Nothing flows into what is returned, so that this run's own backward pass finds nothing to use up.
-            return _map_tensors(_core.detach, output)
-
-        _core.value_and_grad(run, [*range(len(inputs))], None, False, tuple(inputs), {})
+    def __init__(self, fn, inputs, has_aux, name, pushes, weights=()):
+        self._name, self._inputs = name, inputs
+        self._depth = _graph_depth()
+        if self._depth:
+            self._variables = [*map(_fresh, inputs), *weights]
+            output = _call(fn, self._variables[: len(inputs)])
+        else:
+            self._variables, output = _core.trace(fn, inputs, weights, 2 if pushes else 1)
         if has_aux:
-            self.aux = _outside(self.aux[0] if len(self.aux) == 1 else tuple(self.aux))
-        self.output = _outside(self._output)
+            if not isinstance(output, tuple) or len(output) < 2:
+                raise ValueError(f"For '{name}' with has_aux=True, 'fn' must return a tuple of two outputs or more.")
+            output, *aux = output
+            self.aux = _outside(aux[0] if len(aux) == 1 else tuple(aux))
+        self._outputs = _tensors(output)
+        self.output = _outside(output)
         self.outputs = _tensors(self.output)
 
-    def __call__(self, cotangents):
-        for cotangent, output in zip(cotangents, self.outputs):
-            if cotangent.dtype != output.dtype:
-                raise TypeError(
-                    f"For '{self._name}', a vector of dtype {cotangent.dtype} is given for a tensor of {output.dtype}."
-                )
-        depth = _core.pause_grad()
-        _core.resume_grad(depth + 1)  # within a further scope a backward pass leaves the tape as it is
-        try:
-            found = _core.value_and_grad(lambda: self._output, [], self._variables, False, (), {}, tuple(cotangents))
-        finally:
-            _core.resume_grad(depth)
-        return _outside(tuple(found[2]))
+    def pull(self, cotangents):
+        """The gradients at the inputs, then at the weights, for one cotangent of each tensor of the output."""
+        self._check(cotangents, self.outputs, "a tensor")
+        pull = _core.graph_gradients if self._depth else _core.pull_back
+        return _outside(tuple(pull(self._outputs, [*cotangents], self._variables)))
 
+    def push(self, tangents):
+        """How each tensor of the output moves for one tangent of each input."""
+        self._check(tangents, self._inputs, "an input")
+        push = _core.graph_tangents if self._depth else _core.push_forward
+        return _outside(tuple(push(self._outputs, self._variables, tangents)))
 
-class Pushforward:
-    """The product of fn's Jacobian with vectors in the space of its inputs, from fn's `Pullback`."""
-
-    def __init__(self, pullback, inputs, name):
-        self._inputs, self._name = inputs, name
-        self._places = [idx for idx, output in enumerate(pullback.outputs) if _is_variable(output)]
-        self._fixed = [_zeros_like(output) for output in pullback.outputs]
-        self._transposed = Pullback(
-            lambda *cotangents: pullback(self._filled(cotangents)),
-            [self._fixed[idx] for idx in self._places],
-            False,
-            name,
-        )
-
-    def _filled(self, values):
-        filled = list(self._fixed)
-        for idx, value in zip(self._places, values):
-            filled[idx] = value
-        return filled
-
-    def __call__(self, vectors):
-        for vector, value in zip(vectors, self._inputs):
-            if vector.shape != value.shape:
+    def _check(self, vectors, of, what):
+        for vector, value in zip(vectors, of):
+            if tuple(vector.shape) != tuple(value.shape):
                 raise ValueError(
-                    f"For '{self._name}', a vector of shape {vector.shape} is given for an input of shape {value.shape}."
+                    f"For '{self._name}', a vector of shape {vector.shape} is given for {what} of shape {value.shape}."
                 )
-        return self._filled(self._transposed(vectors))
+            if vector.dtype != value.dtype:
+                raise TypeError(
+                    f"For '{self._name}', a vector of dtype {vector.dtype} is given for {what} of {value.dtype}."
+                )
+        if self._depth != _graph_depth():
+            raise NotImplementedError(
+                f"For '{self._name}', the product is taken in another 'if', 'while' or compiled function than the function "
+                "was run in, which is not supported."
+            )
 
 
 def _check_function(fn, name):
@@ -146,9 +141,9 @@ def jvp(fn, inputs, v, has_aux=False):
     inputs, vectors = _checked_tensors(inputs, "'inputs'", "jvp"), _checked_tensors(v, "'v'", "jvp")
     if len(inputs) != len(vectors):
         raise ValueError(f"For 'jvp', 'v' must hold {len(inputs)} tensors as 'inputs' does, but got {len(vectors)}.")
-    pullback = Pullback(fn, inputs, has_aux, "jvp")
-    product = _like(pullback.output, Pushforward(pullback, inputs, "jvp")(vectors))
-    return (pullback.output, product, pullback.aux) if has_aux else (pullback.output, product)
+    trace = Trace(fn, inputs, has_aux, "jvp", pushes=True)
+    product = _like(trace.output, trace.push(vectors))
+    return (trace.output, product, trace.aux) if has_aux else (trace.output, product)
 
 
 def linearize(fn, inputs):
@@ -167,16 +162,20 @@ def linearize(fn, inputs):
     """
     _check_function(fn, "linearize")
     inputs = _checked_tensors(inputs, "'inputs'", "linearize")
-    pullback = Pullback(fn, inputs, False, "linearize")
-    push = Pushforward(pullback, inputs, "linearize")
+    trace = Trace(fn, inputs, False, "linearize", pushes=True)
 
     def product(*v):
         vectors = _checked_tensors(v[0] if len(v) == 1 else v, "the vector", "linearize")
         if len(inputs) != len(vectors):
             raise ValueError(f"For 'linearize', {len(inputs)} vectors are needed, but got {len(vectors)}.")
-        return _like(pullback.output, push(vectors))
+        return _like(trace.output, trace.push(vectors))
 
-    return pullback.output, product
+    return trace.output, product
+
+
+def _at_places(fn, places):
+    """fn of some variables, each at its places; fn itself where each has one."""
+    return fn if places == [*range(len(places))] else lambda *given: _call(fn, [given[place] for place in places])
 
 
 def _distinct(tensors):
@@ -192,8 +191,7 @@ def vjp(fn, *inputs, weights=None, has_aux=False):
     Args:
         fn (function, Cell): takes tensors; returns a tensor or a tuple of tensors.
         inputs (Tensor): where to differentiate; floating or complex. One tensor object given twice is one variable.
-        weights (Parameter, ParameterTuple, list, optional): parameters to differentiate at. With them fn runs again, with the
-            same random numbers, for each product.
+        weights (Parameter, ParameterTuple, list, optional): parameters to differentiate at.
         has_aux (bool): only the first output is differentiated, others are returned as they are.
     Returns:
         tuple: output, function of one vector for each tensor of the output; with ``has_aux`` also the other outputs, one as it
@@ -207,38 +205,59 @@ def vjp(fn, *inputs, weights=None, has_aux=False):
     _check_function(fn, "vjp")
     inputs = _checked_tensors(inputs, "each input", "vjp")
     parameters, single_weight = _weights(weights, "vjp")
-    state = _core.generator_state()
+    trained = [*filter(_trained, parameters or ())]
     variables, places = _distinct(inputs)
-    pullback = Pullback(lambda *given: fn(*(given[place] for place in places)), variables, has_aux, "vjp")
+    trace = Trace(_at_places(fn, places), variables, has_aux, "vjp", False, trained)
 
     def gradients(*v):
         vectors = _checked_tensors(v[0] if len(v) == 1 else v, "the vector", "vjp")
-        if len(vectors) != len(pullback.outputs):
-            raise ValueError(f"For 'vjp', {len(pullback.outputs)} vectors are needed, but got {len(vectors)}.")
+        if len(vectors) != len(trace.outputs):
+            raise ValueError(f"For 'vjp', {len(trace.outputs)} vectors are needed, but got {len(vectors)}.")
+        found = trace.pull(vectors)
+        by_input = tuple(found[place] for place in places)
         if parameters is None:
-            found = pullback(vectors)
-            return tuple(found[place] for place in places)
-        later = _core.generator_state()
-        _core.set_generator_state(*state)
-        try:
-            _, by_input, by_weight = differentiate(
-                fn, [*range(len(inputs))], parameters, has_aux, inputs, {}, tuple(vectors)
-            )
-        finally:
-            _core.set_generator_state(*later)
-        return tuple(by_input), by_weight[0] if single_weight else tuple(by_weight)
+            return by_input
+        known = {id(weight): gradient for weight, gradient in zip(trained, found[len(variables) :])}
+        by_weight = [known[id(weight)] if id(weight) in known else _zeros_like(weight) for weight in parameters]
+        return by_input, by_weight[0] if single_weight else tuple(by_weight)
 
-    return (pullback.output, gradients, pullback.aux) if has_aux else (pullback.output, gradients)
+    return (trace.output, gradients, trace.aux) if has_aux else (trace.output, gradients)
 
 
 def _unit_vectors(tensors):
-    """For each element of each tensor: vectors that are zero but for a one at that element."""
-    fixed = [_zeros_like(tensor) for tensor in tensors]
-    for idx, tensor in enumerate(tensors):
-        for element in range(tensor.size):
-            unit = _zeros_like(tensor).reshape((-1,))
-            unit[element] = 1
-            yield [*fixed[:idx], unit.reshape(tensor.shape), *fixed[idx + 1 :]]
+    """For each tensor: one for each element of all of them, stacked; zero but for a one at that element."""
+    total, first, out = sum(tensor.size for tensor in tensors), 0, []
+    for tensor in tensors:
+        units = _eye(total, total, tensor.dtype)[:, first : first + tensor.size]
+        out.append(units.reshape((total, *tensor.shape)))
+        first += tensor.size
+    return out
+
+
+def _at_each(product, vectors, like):
+    """product at each row of the stacked vectors, its results stacked; they are like `like`."""
+    found = [product([rows[idx] for rows in vectors]) for idx in range(vectors[0].shape[0])]
+    if not found:
+        return [_zeros_like(tensor).reshape((-1,))[:0].reshape((0, *tensor.shape)) for tensor in like]
+    return [_stack(list(part), 0) for part in zip(*found)]
+
+
+def _pieces(stacked, tensors):
+    """The rows that belong to each tensor, as an axis for each of its axes."""
+    first, out = 0, []
+    for tensor in tensors:
+        rows = stacked[first : first + tensor.size]
+        out.append(rows.reshape((*tensor.shape, *stacked.shape[1:])))
+        first += tensor.size
+    return out
+
+
+def _check_real(tensor, what, name):
+    if tensor.is_complex():
+        raise TypeError(
+            f"For '{name}', {what} must be real, but is of {tensor.dtype}: a function of complex numbers has no one Jacobian; use "
+            "'jvp' or 'vjp'."
+        )
 
 
 def _jacobian_function(fn, grad_position, has_aux, name, jacobian):
@@ -254,56 +273,40 @@ def _jacobian_function(fn, grad_position, has_aux, name, jacobian):
         for position in positions:
             if not isinstance(args[position], _core.Tensor):
                 raise TypeError(f"For '{name}', argument {position} must be a Tensor, but got {args[position]!r}.")
+            _check_real(args[position], f"argument {position}", name)
 
         def at_positions(*variables):
             filled = list(args)
             for position, variable in zip(positions, variables):
                 filled[position] = variable
-            return fn(*filled)
+            return _call(fn, filled)
 
         inputs = [args[position] for position in positions]
-        pullback = Pullback(at_positions, inputs, has_aux, name)
-        blocks = jacobian(pullback, inputs, name)  # one list for each output, of one tensor for each input
+        trace = Trace(at_positions, inputs, has_aux, name, jacobian is _by_columns)
+        for output in trace.outputs:
+            _check_real(output, "the output", name)
+        blocks = jacobian(trace, inputs)  # one list for each output, of one tensor for each input
         blocks = [row[0] if len(positions) == 1 else tuple(row) for row in blocks]
-        found = blocks[0] if isinstance(pullback.output, _core.Tensor) else tuple(blocks)
-        return (found, pullback.aux) if has_aux else found
+        found = _like(trace.output, blocks)
+        return (found, trace.aux) if has_aux else found
 
     return compute
 
 
-def _by_columns(pullback, inputs, name):
-    push = Pushforward(pullback, inputs, name)
-    columns = [push(vectors) for vectors in _unit_vectors(inputs)]
-    blocks = []
-    for row, output in enumerate(pullback.outputs):
-        first, blocks_of_row = 0, []
-        for value in inputs:
-            part = [column[row] for column in columns[first : first + value.size]]
-            first += value.size
-            shape = (*output.shape, *value.shape)
-            blocks_of_row.append(_stack(part, -1).reshape(shape) if part else _empty_block(output, shape))
-        blocks.append(blocks_of_row)
-    return blocks
+def _by_columns(trace, inputs):
+    columns = _at_each(trace.push, _unit_vectors(inputs), trace.outputs)
+    return [
+        [
+            _movedim(piece, [*range(value.ndim)], [*range(-value.ndim, 0)])
+            for value, piece in zip(inputs, _pieces(stacked, inputs))
+        ]
+        for stacked in columns
+    ]
 
 
-def _by_rows(pullback, inputs, name):
-    rows, blocks = [pullback(vectors) for vectors in _unit_vectors(pullback.outputs)], []
-    first = 0
-    for output in pullback.outputs:
-        part = rows[first : first + output.size]
-        first += output.size
-        shapes = [(*output.shape, *value.shape) for value in inputs]
-        blocks.append(
-            [
-                _stack([row[idx] for row in part], 0).reshape(shape) if part else _empty_block(inputs[idx], shape)
-                for idx, shape in enumerate(shapes)
-            ]
-        )
-    return blocks
-
-
-def _empty_block(like, shape):
-    return _zeros_like(like).reshape((-1,))[:0].reshape(shape)
+def _by_rows(trace, inputs):
+    rows = _at_each(trace.pull, _unit_vectors(trace.outputs), inputs)
+    return [list(row) for row in zip(*(_pieces(stacked, trace.outputs) for stacked in rows))]
 
 
 def jacfwd(fn, grad_position=0, has_aux=False):
@@ -317,8 +320,8 @@ def jacfwd(fn, grad_position=0, has_aux=False):
         function: (\\*args) -> Jacobian of shape (\\*output.shape, \\*argument.shape); a tuple of them for several positions, and a
         tuple of what one output gives for several outputs. With ``has_aux`` the pair of this and the other outputs.
     Raises:
-        TypeError: ``grad_position`` is no int or tuple of ints, or an argument there no tensor. ValueError: a position that
-        does not exist.
+        TypeError: ``grad_position`` is no int or tuple of ints, an argument there no tensor, or something complex. ValueError:
+        a position that does not exist.
     Example:
         >>> ms.jacfwd(lambda x: x * x)(ms.Tensor([1., 2.]))
     """
