@@ -57,7 +57,18 @@ def run_lint(options):
 def docs(options):
     problems = lint.check_links()
     print(*problems, sep="\n")
+    environment.setup()
+    builder.build(targets=["python_package"])
+    for maker, folder in (("pages", "build/docs"), ("stubs", "build/stubs")):
+        run([venv_python(), "-m", f"morel.tools.{maker}", folder])
+    print("docs: API pages in build/docs, types for editors in build/stubs")
     sys.exit(1 if problems else 0)
+
+
+def prove(options):
+    environment.setup()
+    builder.build()
+    run([venv_python(), "-m", "prove", *options.args], env={**os.environ, "PYTHONPATH": str(ROOT / "tools")})
 
 
 def op(options):
@@ -112,6 +123,7 @@ def parser():
         ("demo", demo, "train LeNet on Fashion-MNIST, save, load, draw"),
         ("bench", bench, "measure Morel and its peers (--help lists the cases)"),
         ("op", op, "show one operator: file, rules, kernels, dtypes, tests"),
+        ("prove", prove, "run every consumer of the operators' entries over a dozen operators (--json FILE)"),
     ]:
         # Whatever follows goes to the program, --help included.
         sub = commands.add_parser(name, help=help_text, add_help=False)
@@ -119,7 +131,7 @@ def parser():
 
     command("fmt", fmt, "format C++ and Python sources in place")
     command("lint", run_lint, "check formatting, layers, folder READMEs, sizes and links")
-    command("docs", docs, "check the links between the documents")
+    command("docs", docs, "check the links between the documents; write API pages and types for editors into build/")
     command("wheel", wheel, "build a manylinux wheel into dist/")
     sub = command("clean", clean, "remove what was built")
     sub.add_argument("--all", action="store_true", help="the virtual environment too")
@@ -130,7 +142,7 @@ def parser():
 def main(arguments):
     os.chdir(ROOT)
     sys.stdout.reconfigure(line_buffering=True)
-    passing_on = arguments[:1] in (["demo"], ["bench"], ["op"])
+    passing_on = arguments[:1] in (["demo"], ["bench"], ["op"], ["prove"])
     options = parser().parse_args(arguments[:1] if passing_on else arguments)
     if passing_on:
         options.args = arguments[1:]

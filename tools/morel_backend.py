@@ -46,6 +46,8 @@ def repair(wheel: Path, destination: str) -> str:
         target = Path(destination) / repaired.name
         with InWheel(repaired, target) as root:
             licenses.add(Path(root))
+            maker = [sys.executable, "-m", "morel.tools.stubs", root]  # types for editors, from the entries
+            subprocess.run(maker, env={**env, "PYTHONPATH": root, "PYTHONDONTWRITEBYTECODE": "1"}, check=True)
     return target.name
 
 

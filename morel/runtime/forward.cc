@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "morel/runtime/device.h"
 #include "morel/runtime/eager.h"
 #include "morel/runtime/tape.h"
 
@@ -38,13 +39,15 @@ Values TapeNode::forward(std::span<const Value> tangents) {
     needs.push_back(!tangent.is_none());
     integers |= needs.back() && is_integral(tangent.tensor_impl()->dtype);
   }
+  const Device device = device_of(tangents);
+  const DeviceScope on(device);
   Values cotangents, gradients, seeds;
   std::vector<Tensor> at, of;
   {
     const GradScope scope;
     for (const Type& type : out_types) {
       const bool moves = is_differentiable(type.dtype) || (integers && is_integral(type.dtype));
-      if (moves) at.push_back(make_input(Tensor::full(type.shape, type.dtype, 0)));
+      if (moves) at.push_back(make_input(to_device(Tensor::full(type.shape, type.dtype, 0), device)));
       cotangents.push_back(moves ? Value(at.back()) : Value());
     }
     gradients = backward({cotangents.data(), cotangents.size()}, {needs.data(), needs.size()});

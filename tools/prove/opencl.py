@@ -43,7 +43,7 @@ CASES = {
     "topk": (lambda x: ops.topk(x, 5)[0], (normal(4, 50),), True),
     "cumsum": (lambda x: ops.cumsum(x, 1), (normal(4, 50),), False),
     "dropout": (lambda x: ops.dropout(x, 0.4), (normal(30, 31),), True),
-    "while, if": (_while, (normal(5, 5),), False),
+    "while/if": (_while, (normal(5, 5),), False),
     "scatter_add_": (
         lambda x, y: x.copy().scatter_add_(0, Tensor(INDEX), y),
         (normal(4, 2), normal(3, 2)),

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "morel/python/bind/bind.h"
+#include "morel/runtime/device.h"
 #include "morel/runtime/graph_scope.h"
 
 namespace morel::bind {
@@ -27,7 +28,7 @@ void collect(nb::handle object, std::vector<Tensor>& out) {
 
 Value gradient_or_zeros(const Value& gradient, const Tensor& of) {
   if (!gradient.is_none()) return gradient;
-  return Tensor::full(of.shape(), of.dtype(), 0);
+  return to_device(Tensor::full(of.shape(), of.dtype(), 0), of.device());
 }
 
 // fn(*args, **kwargs) and its gradients. positions: argument indices to differentiate at; weights: Parameters. Returns

@@ -185,6 +185,18 @@ std::string signature_text(const OpCallable* self) {
 PyObject* callable_signature(PyObject* object, void*) {
   return PyUnicode_FromString(signature_text(reinterpret_cast<OpCallable*>(object)).c_str());
 }
+// ((name, type as the schema writes it, whether keyword-only, default or None), ...)
+PyObject* callable_parameters(PyObject* object, void*) {
+  const auto* self = reinterpret_cast<OpCallable*>(object);
+  nb::list out;
+  for (const Parameter& parameter : *self->parameters) {
+    const std::string& type = self->op->schema.args[static_cast<size_t>(parameter.arg)].type_text;
+    nb::object fallback = nb::none();
+    if (parameter.has_default) fallback = nb::cast(to_string(parameter.default_value));
+    out.append(nb::make_tuple(nb::borrow(parameter.name), type, parameter.keyword_only, fallback));
+  }
+  return nb::tuple(out).release().ptr();
+}
 PyObject* callable_doc(PyObject* object, void*) {
   const auto* self = reinterpret_cast<OpCallable*>(object);
   if (self->doc) return Py_NewRef(self->doc);
@@ -209,6 +221,7 @@ PyGetSetDef callable_getset[] = {{"__name__", callable_name, nullptr, nullptr, n
                                  {"__qualname__", callable_name, nullptr, nullptr, nullptr},
                                  {"op", callable_op, nullptr, "name of the operator", nullptr},
                                  {"__text_signature__", callable_signature, nullptr, nullptr, nullptr},
+                                 {"parameters", callable_parameters, nullptr, "for stubs and documentation", nullptr},
                                  {"__doc__", callable_doc, nullptr, nullptr, nullptr},
                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMemberDef callable_members[] = {
@@ -325,6 +338,13 @@ const char* vmap_source(const OpDef& op) {
   if (has_axes(op) && !op.axis_rule) return "derived";
   return op.compose ? "compose" : op.data_dependent ? "none" : "loop";
 }
+// How many results a call gives, where that is the same for all of them and known without one; else 0.
+size_t num_results(const OpDef& op) {
+  if (op.loop || op.reduce || op.view || op.has(kInPlace)) return 1;
+  if (op.rows) return rows_signature(op, DType::Float32).outputs.size();
+  if (op.data_dependent) return static_cast<size_t>(op.data_dependent);
+  return op.axes.empty() ? 0 : split_text(op.axes.substr(op.axes.find("->") + 2), ',').size();
+}
 
 nb::dict describe_op(const OpDef& op) {
   nb::dict out;
@@ -351,6 +371,7 @@ nb::dict describe_op(const OpDef& op) {
   out["vmap"] = vmap_source(op);
   out["grad"] = op.has(kNoGrad) ? "none" : op.derivative ? "derivative" : op.grad ? "rule" : "compose";
   out["hidden"] = op.has(kHidden);
+  out["results"] = num_results(op);
   out["in_place"] = op.has(kInPlace);
   out["random"] = op.has(kRandom);
   nb::list names, dtypes;
