@@ -17,8 +17,11 @@ def compare(operator, function, batches):
     """How many comparisons were made."""
     mapped, loop = ms.vmap(function), looped(function, EXAMPLES)
     close(mapped(*batches).asnumpy(), loop(*batches).asnumpy(), 1e-10)
-    close(ms.jit(lambda *given: ms.vmap(function, -1)(*given))(*(x.moveaxis(0, -1) for x in batches)).asnumpy(),
-          mapped(*batches).asnumpy(), 1e-10)
+    close(
+        ms.jit(lambda *given: ms.vmap(function, -1)(*given))(*(x.moveaxis(0, -1) for x in batches)).asnumpy(),
+        mapped(*batches).asnumpy(),
+        1e-10,
+    )
     one = tuple(0 if place == 0 else None for place in range(len(batches)))
     rest = [x[0] for x in batches[1:]]
     shared = looped(lambda x: function(x, *rest), EXAMPLES)
@@ -46,7 +49,9 @@ def prove():
             cells[operator] = "every example draws its own numbers"
             continue
         for function, shapes in cases:
-            batches = [np.stack([inputs_of(shapes)[0][k] * (1 + 0.3 * i) for i in range(EXAMPLES)]) for k in range(len(shapes))]
+            batches = [
+                np.stack([inputs_of(shapes)[0][k] * (1 + 0.3 * i) for i in range(EXAMPLES)]) for k in range(len(shapes))
+            ]
             compared += compare(operator, function, [Tensor(batch) for batch in batches])
         cells[operator] = "= loop; one shared operand; gradient behind" + (
             "" if operator == "while/if" else " and within"
