@@ -30,7 +30,7 @@ add_custom_target(
           ${CMAKE_BINARY_DIR}/python/morel
   COMMENT "Linking the Python sources into the build folder"
   VERBATIM)
-foreach(part _core morel_llvm)
+foreach(part _core morel_llvm morel_gloo)
   if(TARGET ${part})
     add_dependencies(python_package ${part})
   endif()

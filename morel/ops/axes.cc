@@ -70,8 +70,8 @@ class PatternParser {
     out.whole = closing == ']';
     if (take("...")) {
       out.kind = AxisItem::Kind::Ellipsis;
-      if (!closing && take("["))
-        while (!take("]")) out.names.push_back(op_.schema.find(word()));
+      const bool is_marked = !closing && at_ < text_.size() && text_[at_] == '[';  // "... [m]" are two items
+      while (is_marked && !take("]")) out.names.push_back(argument());
     } else if (closing == ')') {
       while (!take(")")) {
         const bool whole = take("[");
@@ -84,6 +84,15 @@ class PatternParser {
     }
     if (closing) expect(std::string_view(&closing, 1));
     return out;
+  }
+
+  // An argument in the brackets of an ellipsis.
+  int argument() {
+    take("[");
+    const std::string_view name = word();
+    const int found = op_.schema.find(name);
+    MOREL_CHECK(found >= 0, Internal, "operator ", op_.name, ": its axes name '", name, "', which is no argument");
+    return found;
   }
 
   int index(std::string_view name, bool whole) {

@@ -35,6 +35,7 @@ void register_optim(Registry& registry) {
                "dampening: float = 0.0, "
                "weight_decay: float = 0.0, nesterov: bool = False, is_first_step: bool = False, maximize: bool = False",
        .doc = "Stochastic gradient descent: v = momentum * v + (1 - dampening) * g, p -= learning_rate * v.",
+       .axes = "..., ..., ... ->",
        .infer = checked,
        .kernel = true,
        .flags = flags | kItemwise,
@@ -47,6 +48,7 @@ void register_optim(Registry& registry) {
        .doc = "All forms of Adam: g = grad + l2 * p, moments m and v of g, p = keep * p - step_size * m / (sqrt(v) * "
               "v_scale + epsilon). "
               "max_v may be empty; otherwise it holds the largest v so far, which stands for v.",
+       .axes = "..., ..., ..., ..., ... ->",
        .infer = checked,
        .kernel = true,
        .flags = flags | kItemwise,
@@ -58,6 +60,7 @@ void register_optim(Registry& registry) {
                "epsilon_in_root: bool = False, "
                "rate_in_momentum: bool = False",
        .doc = "RMSProp; mean_grad is empty unless centered.",
+       .axes = "..., ..., ..., ..., ... ->",
        .infer = checked,
        .kernel = true,
        .flags = flags | kItemwise,
@@ -67,6 +70,7 @@ void register_optim(Registry& registry) {
                "weight_decay: float = 0.0, "
                "update_sum: bool = True",
        .doc = "Adagrad: s += g^2, p -= learning_rate * g / (sqrt(s) + epsilon).",
+       .axes = "..., ..., ... ->",
        .infer = checked,
        .kernel = true,
        .flags = flags | kItemwise,
@@ -92,6 +96,7 @@ void register_optim(Registry& registry) {
   add({.name = "scale_",
        .args = "tensors: Tensor[], factor: float",
        .doc = "Multiplies all tensors by factor, in place.",
+       .axes = "... ->",
        .infer = no_result,
        .kernel = true,
        .flags = flags | kItemwise,

@@ -117,7 +117,9 @@ Values execute_kernel(const OpDef& op, std::span<const Value> args, Device devic
   return values_of({outs.data(), outs.size()});
 }
 
-Values compose(const OpDef& op, std::span<const Value> args) {
+}  // namespace
+
+Values execute_composite(const OpDef& op, std::span<const Value> args) {
   const Syms results = op.compose(Call(EagerBuilder::instance(), op, args));
   Values out;
   for (const Sym& result : results) {
@@ -127,6 +129,8 @@ Values compose(const OpDef& op, std::span<const Value> args) {
   return out;
 }
 
+namespace {
+
 Values execute_on(Device device, const OpDef& op, std::span<const Value> args) {
   if (op.loop) return {execute_elementwise(op, args)};
   if (op.view) return {execute_view(op, args)};
@@ -135,7 +139,7 @@ Values execute_on(Device device, const OpDef& op, std::span<const Value> args) {
   // What has no kernel there may still be what its definition says.
   const bool defined = op.kernel && op.compose && !device.is_cpu() && !device_runtime(device).find_kernel(op.name);
   if (op.kernel && !defined) return execute_kernel(op, args, device);
-  return compose(op, args);
+  return execute_composite(op, args);
 }
 
 }  // namespace
@@ -189,9 +193,9 @@ Values call_op(const OpDef& op, std::span<const Value> given) {
   }
   if (op.compose && !op.grad) {
     if (!has_devices()) [[likely]]
-      return compose(op, all);
+      return execute_composite(op, all);
     const DeviceScope scope(device_of(op, all));
-    return compose(op, all);
+    return execute_composite(op, all);
   }
   Values outs;
   {

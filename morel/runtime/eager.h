@@ -24,6 +24,8 @@ Values call(std::string_view name, std::initializer_list<Value> args);
 
 // Runs without recording; arguments complete and checked.
 Values execute(const OpDef& op, std::span<const Value> args);
+// By its compose rule.
+Values execute_composite(const OpDef& op, std::span<const Value> args);
 
 // Takes calls away from execute(), below the tape: those on distributed tensors (TensorImpl::shards), once there are
 // some.

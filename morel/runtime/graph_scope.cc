@@ -39,6 +39,8 @@ Tensor GraphScope::tensor_of(Value value) const {
 Value GraphScope::value_of(const Tensor& tensor) {
   if (!tensor->is_symbolic()) {
     if (const auto found = stand_ins_.find(tensor.get()); found != stand_ins_.end()) return found->second;
+    MOREL_CHECK(!tensor->shards, NotImplemented,
+                "distributed tensors are not supported in compiled functions yet; run the function in PyNative mode");
     if (!outer_) return builder_.capture(tensor);
     // Inside of an inner graph it is an operand like any other.
     return value_of(outer_->tensor_of(outer_->value_of(tensor)));

@@ -1,6 +1,7 @@
 // value_and_grad, custom backward functions and hooks for Python.
 #include <memory>
 
+#include "morel/dist/shards.h"
 #include "morel/python/bind/bind.h"
 #include "morel/runtime/device.h"
 #include "morel/runtime/graph_scope.h"
@@ -28,7 +29,8 @@ void collect(nb::handle object, std::vector<Tensor>& out) {
 
 Value gradient_or_zeros(const Value& gradient, const Tensor& of) {
   if (!gradient.is_none()) return gradient;
-  return to_device(Tensor::full(of.shape(), of.dtype(), 0), of.device());
+  const Tensor zeros = Tensor::full(of.shape(), of.dtype(), 0);
+  return of->shards ? dist::distribute(zeros, dist::sharding_of(of)->without_partial()) : to_device(zeros, of.device());
 }
 
 // fn(*args, **kwargs) and its gradients. positions: argument indices to differentiate at; weights: Parameters. Returns

@@ -20,7 +20,8 @@ struct Pattern {
   DType dtype = DType::Float32;
   bool matches(PyObject* given) const {
     if (!is_tensor) return given == object.ptr();
-    return reinterpret_cast<PyObject*>(Py_TYPE(given)) == object.ptr() && unwrap(given)->dtype == dtype;
+    return reinterpret_cast<PyObject*>(Py_TYPE(given)) == object.ptr() && unwrap(given)->dtype == dtype &&
+           !unwrap(given)->shards;
   }
 };
 

@@ -23,4 +23,5 @@ NB_MODULE(_core, module) {
   bind_graph(module);
   bind_training(module);
   bind_compiled_call(module);
+  bind_dist(module);
 }

@@ -7,6 +7,7 @@
 
 #include <nanobind/ndarray.h>
 
+#include "morel/dist/shards.h"
 #include "morel/python/bind/bind.h"
 #include "morel/runtime/device.h"
 #include "morel/runtime/graph_scope.h"
@@ -143,7 +144,8 @@ int tensor_bool(PyObject* self) {
     MOREL_CHECK(tensor.size() == 1, Value, "The truth value of an array with ",
                 tensor.size() ? "more than one element" : "no element",
                 " is ambiguous: ", describe(tensor.dtype(), tensor.shape()));
-    return item_value(tensor).complex() != std::complex<double>(0);
+    // Which way a program goes is decided by all processes together.
+    return item_value(tensor->shards ? dist::full_tensor(tensor) : tensor).complex() != std::complex<double>(0);
   } catch (...) {
     set_python_error();
     return -1;
@@ -318,6 +320,7 @@ void bind_tensor(nb::module_& module) {
     self->size = source->size;
     self->dtype = source->dtype;
     self->contiguous = source->contiguous;
+    self->shards = source->shards;
     self->base = {};
   });
 }
