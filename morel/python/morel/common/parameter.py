@@ -298,6 +298,8 @@ class Parameter(Tensor):
             from morel.common.initializer import initializer
 
             data = _tensor_of(initializer(init, self.shape, self.dtype))
+            if sharding := _core.dist.sharding_of(self):
+                data = _core.dist.distribute(data, sharding)
         twin = self._twin(data)
         twin._initializer = None
         twin.is_init = False

@@ -83,7 +83,7 @@ class CompiledFunction:
     def _call(self, *args, **kwargs):
         if _core.graph_active():
             return call_in_graph(self.function, args, kwargs)
-        if _core.grad_depth() > 1:
+        if _core.grad_depth() > 1 or _any_distributed(args, kwargs):
             return self.function(*args, **kwargs)
         entry, tensors = self._find(args, kwargs)
         return entry.run(tensors)
@@ -158,6 +158,11 @@ def compiled_cell(cell):
     if compiled is None:
         compiled = cell.__dict__["_compiled_call"] = CompiledFunction(cell)
     return compiled
+
+
+def _any_distributed(args, kwargs):
+    """Distributed tensors have no graphs yet."""
+    return any(isinstance(leaf, _core.Tensor) and _core.dist.sharding_of(leaf) for leaf in flatten((args, kwargs))[0])
 
 
 def _is_lasting(value):
