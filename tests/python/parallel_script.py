@@ -42,6 +42,23 @@ def check_training():
         np.testing.assert_allclose(one.asnumpy(), other.asnumpy(), rtol=2e-5, atol=2e-6)
 
 
+def check_data_parallel():
+    """Every process trains on its rows; the gradients are averaged."""
+
+    def trained(rows):
+        ms.set_seed(2)
+        net = nn.SequentialCell(nn.Dense(6, 12), nn.ReLU(), nn.Dense(12, 4))
+        step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.Momentum(net.trainable_params(), 0.1, 0.9))
+        for _ in range(3):
+            step(numbers(8, 6)[rows], numbers(8, 4, seed=1)[rows])
+        return net.get_parameters()
+
+    wanted = trained(slice(0, 8))
+    ms.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+    for one, other in zip(trained(slice(2 * get_rank(), 2 * get_rank() + 2)), wanted):
+        np.testing.assert_allclose(one.asnumpy(), other.asnumpy(), rtol=2e-5, atol=2e-6)
+
+
 def check_collectives():
     rank, size = get_rank(), get_group_size()
     own = numbers(4, 3, seed=rank).asnumpy()
@@ -90,4 +107,5 @@ if __name__ == "__main__":
         raise SystemExit("this rank fails on purpose")
     check_collectives()
     check_training()
+    check_data_parallel()
     print(f"rank {get_rank()} is right")

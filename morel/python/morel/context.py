@@ -363,7 +363,8 @@ _parallel = dict(_PARALLEL_FIRST)
 
 
 def set_auto_parallel_context(**kwargs):
-    """Changes settings of distributed training; they are kept, and only ``parallel_mode="stand_alone"`` runs yet."""
+    """Changes settings of distributed training. With ``parallel_mode="data_parallel"`` `TrainOneStepCell` adds up gradients over the
+    processes (their mean with ``gradients_mean=True``); the other modes are kept and do nothing."""
     for name, value in kwargs.items():
         if name not in _PARALLEL_FIRST and name not in ("parallel_optimizer_config", "group_ckpt_save_file"):
             raise ValueError(f"Set context keyword {name} is not recognized!")

@@ -1,16 +1,17 @@
-"""What training cells of scripts ask about the processes: there is one."""
+"""What training cells of scripts ask about the processes."""
 
+from morel.communication import get_group_size, get_rank
 from morel.context import ParallelMode, get_auto_parallel_context
 
 __all__ = ["_get_device_num", "_get_global_rank", "_get_gradients_mean", "_get_parallel_mode", "_is_pynative_parallel"]
 
 
 def _get_device_num():
-    return 1
+    return get_group_size()
 
 
 def _get_global_rank():
-    return 0
+    return get_rank()
 
 
 def _get_gradients_mean():

@@ -3,8 +3,10 @@
 from morel import ops
 from morel._core import Tensor
 from morel.common.parameter import Parameter, ParameterTuple
+from morel.context import ParallelMode, get_auto_parallel_context
 from morel.nn.cell import Cell
 from morel.nn.layer.basic import Identity
+from morel.nn.wrap.grad_reducer import DistributedGradReducer
 
 __all__ = [
     "WithLossCell",
@@ -219,8 +221,9 @@ class TrainOneStepCell(Cell):
         self.sense_flag = sens is not None
         self.sens = 1.0 if sens is None else sens
         self.return_grad = return_grad
-        self.reducer_flag = False
-        self.grad_reducer = Identity()
+        mode = get_auto_parallel_context("parallel_mode")
+        self.reducer_flag = mode in (ParallelMode.DATA_PARALLEL, ParallelMode.HYBRID_PARALLEL)
+        self.grad_reducer = DistributedGradReducer(self.weights) if self.reducer_flag else Identity()
 
     def construct(self, *inputs):
         loss, gradients = loss_and_gradients(self.network, self.weights, inputs, self.sens if self.sense_flag else None)
