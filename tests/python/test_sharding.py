@@ -113,6 +113,7 @@ def test_layouts_have_the_names_of_mindspore():
     }
     x = distribute_tensor(numbers(8, 3), layout(("mp", "dp"), "None"))
     assert x.layout == layout(("mp", "dp"), "None") and x.local_shape == (2, 3)
+    assert ms.Layout is Layout and ms.reshard(x, layout("sp", "None")).layout == layout("sp", "None")
     assert x.redistribute(layout("None", "sp")).placements == (Replicate(), Shard(1), Replicate())
 
 

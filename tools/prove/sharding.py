@@ -4,10 +4,9 @@ give: the same bits where nothing that sums is cut."""
 import itertools
 import time
 
-from prove.cases import CASES, close, inputs_of, tensors
-
 import morel as ms
 from morel import _core
+from prove.cases import CASES, close, inputs_of, tensors
 
 dist = _core.dist
 MESHES = ((2,), (4,), (2, 2), (2, 4))

@@ -58,6 +58,8 @@ for _home, _names in {
     "morel.common.grad_function": "_Function",
     "morel.common.saved_tensors": "saved_tensors_hooks register_saved_tensors_hooks",
     "morel.log": "get_level get_log_config",
+    "morel.parallel": "Layout",
+    "morel.parallel.function": "reshard",
     "morel.context": "STRICT COMPATIBLE LAX ParallelMode set_ps_context get_ps_context reset_ps_context",
     "morel.runtime": "synchronize Stream Event StreamCtx current_stream default_stream communication_stream set_cur_stream "
     "empty_cache memory_stats memory_reserved memory_allocated max_memory_reserved max_memory_allocated "
