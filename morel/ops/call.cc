@@ -106,7 +106,7 @@ Values argument_gradients(Builder& builder, const OpDef& op, std::span<const Val
     }
   }
   const Syms grads = op.grad(GradCall(builder, op, args, outs, out_types, cotangents, wanted));
-  const bool broadcast = op.has(kBroadcast);
+  const bool broadcast = op.has(kBroadcast) || op.rows;
   Values out;
   for (size_t i = 0; i < args.size(); ++i) {
     const Sym grad = i < grads.size() && wanted >> i & 1 ? grads[i] : Sym();

@@ -173,7 +173,7 @@ class Vectoriser {
   std::vector<Batched> vmap_while(const Node& node) {
     std::vector<Batched> state = batched_list(node.args[2]);
     const std::vector<Batched> operands = batched_list(node.args[3]);
-    if (!any(state) && !any(operands)) return same_for_all(node);
+    if (!any(state) && !any(operands) && node.types.size() == state.size()) return same_for_all(node);
     const size_t count = state.size();
     bool differs = false;
     std::vector<Batched> given;

@@ -346,12 +346,33 @@ def test_products_stay_in_the_graph_of_their_function():
         ms.jit(function)(X)
 
 
+def test_what_a_product_costs():
+    """Forward mode is the function and its linear part: of the gradient rules nothing stays."""
+
+    def function(x):
+        return ops.tanh(ops.matmul(x, x))
+
+    x = Tensor(np.ones((3, 3)))
+    compiled = ms.jit(lambda x, v: ms.jvp(function, x, v))
+    compiled(x, x)
+    assert repr(compiled.__compiled__.graphs[0]).count("matrix_product(") == 3  # x x, v x and x v
+    for jacobian, products in ((ms.jacfwd, 3), (ms.jacrev, 3)):  # of all unit vectors at once
+        compiled = ms.jit(jacobian(function))
+        compiled(x)
+        assert repr(compiled.__compiled__.graphs[0]).count("matrix_product(") == products
+
+
 def test_sizes_stay_open_in_graphs():
     compiled = ms.jit(lambda x, v: ms.jvp(lambda x: ops.softmax(x * x, -1), x, v)[1])
     for size in (3, 5, 8):
         x = Tensor(np.arange(size, dtype=np.float64) / size)
         assert compiled(x, x).shape == (size,)
     assert compiled.__compiled__.compiled == 1
+    for jacobian in (ms.jacfwd, ms.jacrev):
+        compiled = ms.jit(lambda x, jacobian=jacobian: jacobian(lambda x: ops.softmax(x * x, -1))(x))
+        for size in (3, 5, 8):
+            assert compiled(Tensor(np.arange(size, dtype=np.float64))).shape == (size, size)
+        assert compiled.__compiled__.compiled == 1
 
 
 @pytest.mark.parametrize("compiles", [lambda function: function, ms.jit], ids=["pynative", "jit"])

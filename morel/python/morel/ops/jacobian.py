@@ -58,11 +58,13 @@ class Trace:
     """
 
     def __init__(self, fn, inputs, has_aux, name, pushes, weights=()):
-        self._name, self._inputs = name, inputs
-        self._depth = _graph_depth()
+        self._name, self._inputs, self._again = name, inputs, (fn, inputs, has_aux, name, pushes)
+        self._depth, self._draws = _graph_depth(), False
         if self._depth:
             self._variables = [*map(_fresh, inputs), *weights]
+            first = _core.graph_num_nodes()
             output = _call(fn, self._variables[: len(inputs)])
+            self._draws = _core.graph_draws_since(first)
         else:
             self._variables, output = _core.trace(fn, inputs, weights, 2 if pushes else 1)
         if has_aux:
@@ -85,6 +87,24 @@ class Trace:
         self._check(tangents, self._inputs, "an input")
         push = _core.graph_tangents if self._depth else _core.push_forward
         return _outside(tuple(push(self._outputs, self._variables, tangents)))
+
+    def at_each(self, kind, vectors, like):
+        """The products ("pull" or "push") with each row of the stacked vectors, stacked; they are like the tensors `like`.
+
+        In a graph they are one batch: the function runs again beside it, for one example, and what does not depend on the
+        vectors is computed once. Not where it draws random numbers, of which there would be others.
+        """
+        if self._depth and not self._draws:
+            from morel.ops.vectorisation import vmap
+
+            try:
+                return vmap(lambda *rows: getattr(Trace(*self._again), kind)(rows))(*vectors)
+            except NotImplementedError:  # functions that call themselves, changes of what is outside
+                pass
+        found = [getattr(self, kind)([rows[idx] for rows in vectors]) for idx in range(vectors[0].shape[0])]
+        if not found:
+            return [_zeros_like(tensor).reshape((-1,))[:0].reshape((0, *tensor.shape)) for tensor in like]
+        return [_stack(list(part), 0) for part in zip(*found)]
 
     def _check(self, vectors, of, what):
         for vector, value in zip(vectors, of):
@@ -234,14 +254,6 @@ def _unit_vectors(tensors):
     return out
 
 
-def _at_each(product, vectors, like):
-    """product at each row of the stacked vectors, its results stacked; they are like `like`."""
-    found = [product([rows[idx] for rows in vectors]) for idx in range(vectors[0].shape[0])]
-    if not found:
-        return [_zeros_like(tensor).reshape((-1,))[:0].reshape((0, *tensor.shape)) for tensor in like]
-    return [_stack(list(part), 0) for part in zip(*found)]
-
-
 def _pieces(stacked, tensors):
     """The rows that belong to each tensor, as an axis for each of its axes."""
     first, out = 0, []
@@ -294,7 +306,7 @@ def _jacobian_function(fn, grad_position, has_aux, name, jacobian):
 
 
 def _by_columns(trace, inputs):
-    columns = _at_each(trace.push, _unit_vectors(inputs), trace.outputs)
+    columns = trace.at_each("push", _unit_vectors(inputs), trace.outputs)
     return [
         [
             _movedim(piece, [*range(value.ndim)], [*range(-value.ndim, 0)])
@@ -305,7 +317,7 @@ def _by_columns(trace, inputs):
 
 
 def _by_rows(trace, inputs):
-    rows = _at_each(trace.pull, _unit_vectors(trace.outputs), inputs)
+    rows = trace.at_each("pull", _unit_vectors(trace.outputs), inputs)
     return [list(row) for row in zip(*(_pieces(stacked, trace.outputs) for stacked in rows))]
 
 
