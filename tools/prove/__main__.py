@@ -83,7 +83,7 @@ def main(arguments):
     print(table(found))
     print("\nnumbers")
     for name, number in sorted(numbers.items()):
-        print(f"  {name:<36}{number}")
+        print(f"  {name:<{max(map(len, numbers)) + 2}}{number}")
     for consumer, failure in failures.items():
         print(f"\n{consumer} failed:\n{textwrap.indent(failure, '  ')}")
     if options.json:

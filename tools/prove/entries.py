@@ -5,10 +5,15 @@ import statistics
 from pathlib import Path
 
 from morel import _core
+from prove import OPERATORS
 
 ROOT = Path(__file__).resolve().parents[2]
 # Where the public name of the proof is not that of the entry, or of several.
-ENTRIES = {"while/if": ("while", "if"), "gather": ("gather_elements", "index_select"), "conv2d": ("conv2d",)}
+ENTRIES = {
+    "while/if": ("while", "if"),
+    "gather": ("gather_elements", "index_select"),
+    "scatter_add_": ("scatter_add_elements",),
+}
 
 
 def _balanced(text, start):
@@ -36,14 +41,11 @@ def prove():
     known = {name: _core.describe_operator(name) for name in _core.operator_names()}
     for name, facts in known.items():
         lengths[name] = lines_of(facts, sources)
-    from prove import OPERATORS
-
     for operator in OPERATORS:
-        names = [name for name in ENTRIES.get(operator, (operator,)) if name in known]
-        cells[operator] = ", ".join(
+        cells[operator] = "; ".join(
             f"{name}: {lengths[name]} lines, vmap {known[name]['vmap']}, sharding {known[name]['sharding']}"
-            for name in names
-        ) or ("- written in Python, of other operators")
+            for name in ENTRIES.get(operator, (operator,))
+        )
     derived = {key: [facts[key] in ("derived", "compose") for facts in known.values()] for key in ("vmap", "sharding")}
     written = {key: sum(facts[key] == "rule" for facts in known.values()) for key in derived}
     (files,) = re.findall(r"lines in (\d+) files", (ROOT / "docs/adding_an_operator.md").read_text())

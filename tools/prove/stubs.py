@@ -21,7 +21,7 @@ def prove():
         name: sum(re.search(rf"def {name}\(", text) is not None for text in texts.values()) for name in OPERATORS
     }
     cells = {
-        name: "- syntax of Python" if name == "while/if" else f"typed in {count} modules"
+        name: "- syntax of Python" if name == "while/if" else f"typed in {count} module{'s' * (count > 1)}"
         for name, count in functions.items()
     }
     missing = [name for name, count in functions.items() if count == 0 and name != "while/if"]
