@@ -56,7 +56,7 @@ void register_piecewise(Family& add) {
        .grad = [](const GradCall& g) -> Syms { return {backward(g, "hardtanh_grad", g.dout())}; },
        .saves = input_only,
        .dtypes = floats,
-       .onnx = {{"Clip", 6, "input, min_val <- min@11, max_val <- max@11"}}});
+       .onnx = {{"Clip", 6, "input, min_val! <- min@11, max_val! <- max@11"}}});
   add({.name = "hardtanh_grad",
        .args = "dout: Tensor, input: Tensor, min_val: float, max_val: float",
        .doc = "dout where min_val < input < max_val, else 0.",

@@ -84,7 +84,12 @@ void register_reordering(Family& add) {
              return infer_like_first(call);
            },
        .kernel = true,
-       .grad = [](const GradCall& g) -> Syms { return {g.builder()("flip", g.dout(), g[1])}; }});
+       .grad = [](const GradCall& g) -> Syms { return {g.builder()("flip", g.dout(), g[1])}; },
+       .onnx_compose = [](const Call& c) -> Syms {
+         const Ints axes = normalize_axes(c.op(), "dims", c.value(1), c.rank(0));
+         const Ints all(axes.size(), -1), first(axes.size(), std::numeric_limits<int64_t>::min());
+         return {c.builder()("slice_axes", c[0], all, first, axes, all)};
+       }});
   add({.name = "roll_axes",
        .args = "input: Tensor, shifts: int[], dims: axes",
        .doc = "Elements moved on by shifts[i] places along dims[i]; what leaves at the end comes in at the front.",
@@ -96,7 +101,19 @@ void register_reordering(Family& add) {
          for (Dim& shift : back) shift = -shift;
          return {g.builder()("roll_axes", g.dout(), back, g[2])};
        },
-       .flags = kHidden});
+       .flags = kHidden,
+       .onnx_compose = [](const Call& c) -> Syms {
+         Builder& b = c.builder();
+         Sym out = c[0];
+         for (size_t i = 0; i < c.ints("dims").size(); ++i) {
+           const int64_t axis = c.ints("dims")[i];
+           const Dim size = out.dim(axis), shift = c.ints("shifts")[i] % size;
+           const Dim back = shift < 0 ? shift + size : shift;
+           out = b("concat", Syms{b("narrow", out, axis, size - back, back), b("narrow", out, axis, 0, size - back)},
+                   axis);
+         }
+         return {out};
+       }});
   add({.name = "roll",
        .args = "input: Tensor, shifts: int|int[], dims: axis|axes? = None",
        .doc = "Elements moved on by shifts[i] places along dims[i]; what leaves at the end comes in at the front. "

@@ -86,7 +86,12 @@ void register_attention(Registry& registry) {
        },
        .saves = {bits({0, 1, 2, 3}), bits({0, 1})},
        .flags = kHidden,
-       .dtypes = floats});
+       .dtypes = floats,
+       .onnx_compose = [](const Call& c) -> Syms {
+         const Dim heads = c.shape(0)[1];
+         const Sym p = probabilities(c, expand_heads(c["key"], heads));
+         return {c.builder()("matrix_product", p, expand_heads(c["value"], heads)), Sym()};
+       }});
   add({.name = "attention_grad",
        .args = "query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor?, scale: float, is_causal: bool, out: "
                "Tensor, logsumexp: Tensor, "

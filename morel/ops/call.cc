@@ -23,7 +23,33 @@ Sym fit(const Sym& grad, const Value& arg, bool broadcast) {
   return out;
 }
 
+// Makes nothing but types.
+class TypeBuilder final : public Builder {
+ public:
+  Values emit(const OpDef& op, std::span<const Value> given) override {
+    const Args args = complete_args(op, given);
+    const std::span<const Value> all(args.data(), args.size());
+    Values out;
+    for (Type& type : result_types(op, all)) out.push_back(Value(Ref<RefCounted>(new Known(std::move(type))), 0));
+    return out;
+  }
+
+ private:
+  class Known final : public TypedNode {
+   public:
+    explicit Known(Type type) : type_(std::move(type)) {}
+    const Type& type(uint32_t) const override { return type_; }
+
+   private:
+    Type type_;
+  };
+};
+
 }  // namespace
+
+bool is_primitive(const OpDef& op) {
+  return op.loop || op.rows || op.reduce || op.view || op.views || op.kernel || op.control != Control::None;
+}
 
 Args complete_args(const OpDef& op, std::span<const Value> given) {
   const Schema& schema = op.schema;
@@ -44,6 +70,12 @@ Args complete_args(const OpDef& op, std::span<const Value> given) {
 }
 
 Types result_types(const OpDef& op, std::span<const Value> args) {
+  if (!is_primitive(op)) {
+    TypeBuilder builder;
+    Types out;
+    for (const Sym& result : op.compose(Call(builder, op, args))) out.push_back(result.type());
+    return out;
+  }
   if (!op.has(kInPlace)) return infer_types(op, args);
   if (op.infer) op.infer(ArgView(op, args));  // for its checks
   return {type_of(args[0])};

@@ -12,10 +12,13 @@ Args complete_args(const OpDef& op, std::span<const Value> given);
 // Whether a call does more than give results: it is kept, and so is its order.
 inline bool has_effect(const OpDef& op) { return op.has(kInPlace) || op.has(kEffect); }
 
+// Whether the operator is run as it is; others are what they are composed of.
+bool is_primitive(const OpDef& op);
+
 // Types of the results of a primitive; arguments complete.
 Types infer_types(const OpDef& op, std::span<const Value> args);
 
-// The same for a node of a graph, where an in-place operator gives argument 0.
+// The same for a node of a graph: an in-place operator gives argument 0, a composite what it is composed of.
 Types result_types(const OpDef& op, std::span<const Value> args);
 
 // Runs the gradient rule of a call and fits what it gives to the arguments: sums over broadcast axes, casts. `args`

@@ -83,13 +83,15 @@ const BinaryEntry binaries[] = {
      shl,
      Promotion::Same,
      integers,
-     {{"BitShift", 11, "input, other; 'LEFT' <- direction, input is unsigned"}}},
+     {{"BitShift", 11, "input, other; 'LEFT' <- direction, input is unsigned"},
+      {"BitShift", 26, "input, other; 'LEFT' <- direction"}}},
     {"bitwise_right_shift",
      "input / 2^other in integers, rounded down.",
      shr,
      Promotion::Same,
      integers,
-     {{"BitShift", 11, "input, other; 'RIGHT' <- direction, input is unsigned"}}},
+     {{"BitShift", 11, "input, other; 'RIGHT' <- direction, input is unsigned"},
+      {"BitShift", 26, "input, other; 'RIGHT' <- direction"}}},
 };
 
 struct UnaryEntry {

@@ -60,8 +60,9 @@ void register_convolution(Family& add) {
        .saves = {bits({0, 1}), 0, true},
        .flags = kHidden,
        .onnx = {{"Conv", 1,
-                 "input, weight, bias; stride <- strides, padding:pads <- pads, dilation <- dilations, groups <- group "
-                 "= 1, _ <- kernel_shape, rank(input) == 4"}}});
+                 "input, weight, bias; stride:window <- strides, padding:pads <- pads, dilation:window <- dilations, "
+                 "groups <- group "
+                 "= 1, _ <- kernel_shape, _ <- auto_pad, rank(input) == 4"}}});
   const auto sized = [](const ArgView& c) -> Types { return {Type{common_dtype(c), Shape(c.ints("size"))}}; };
   add({.name = "convolution_input_grad",
        .args = grad_args,
@@ -221,8 +222,9 @@ void register_pooling(Family& add) {
        .flags = kHidden,
        .dtypes = floats,
        .onnx = {{"MaxPool", 1,
-                 "input; kernel_size <- kernel_shape, stride <- strides, padding:pads <- pads, dilation <- dilations, "
-                 "ceil_mode <- ceil_mode = 0, 0 <- storage_order = 0, rank(input) == 4 -> input"}}});
+                 "input; kernel_size <- kernel_shape, stride:window <- strides, padding:pads <- pads, dilation:window "
+                 "<- dilations, "
+                 "ceil_mode <- ceil_mode = 0, _ <- auto_pad, 0 <- storage_order = 0, rank(input) == 4 -> input"}}});
   static const std::string max_grad_args =
       "dout: Tensor, indices: Tensor, size: shape, kernel_size: int[], stride: int[], padding: int[], dilation: int[]";
   add({.name = "max_pool2d_grad",
@@ -257,8 +259,10 @@ void register_pooling(Family& add) {
        .flags = kHidden,
        .dtypes = floats,
        .onnx = {{"AveragePool", 7,
-                 "input; kernel_size <- kernel_shape, stride <- strides, padding:pads <- pads, ceil_mode <- ceil_mode "
-                 "= 0, count_include_pad <- count_include_pad = 0, (1, 1) <- dilations, divisor_override == 0, "
+                 "input; kernel_size <- kernel_shape, stride:window <- strides, padding:pads <- pads, ceil_mode <- "
+                 "ceil_mode "
+                 "= 0, _ <- auto_pad, count_include_pad <- count_include_pad = 0, dilation:window <- dilations = (1, "
+                 "1), divisor_override == 0, "
                  "rank(input) == 4"}}});
   add({.name = "average_pool2d_grad",
        .args = avg_grad_args,

@@ -29,24 +29,33 @@ void register_constants(Family& add) {
   const InferRule infer_sized = [](const ArgView& call) -> Types {
     return {Type{call.dtype_or("dtype", DType::Float32), size_of(call, "size")}};
   };
+  // A number in a shape that is not known yet.
+  static constexpr auto spread = [](const Call& c, const Value& number) {
+    Builder& b = c.builder();
+    const DType dtype = c.dtype_or("dtype", c.op().name == "full" ? dtype_of_number(number) : DType::Float32);
+    return b("broadcast_to", b("full", Ints{}, number, dtype), Ints(size_of(c, "size")));
+  };
   add({.name = "empty",
        .args = "size: int|shape, dtype: dtype? = Float32",
        .doc = "A new tensor whose elements are not set.",
        .infer = infer_sized,
        .kernel = true,
-       .flags = kNoGrad});
+       .flags = kNoGrad,
+       .onnx_compose = [](const Call& c) -> Syms { return {spread(c, Value(0))}; }});
   add({.name = "zeros",
        .args = "size: int|shape, dtype: dtype? = Float32",
        .doc = "A new tensor of zeros.",
        .infer = infer_sized,
        .kernel = true,
-       .flags = kNoGrad});
+       .flags = kNoGrad,
+       .onnx_compose = [](const Call& c) -> Syms { return {spread(c, Value(0))}; }});
   add({.name = "ones",
        .args = "size: int|shape, dtype: dtype? = Float32",
        .doc = "A new tensor of ones.",
        .infer = infer_sized,
        .kernel = true,
-       .flags = kNoGrad});
+       .flags = kNoGrad,
+       .onnx_compose = [](const Call& c) -> Syms { return {spread(c, Value(1))}; }});
   add({.name = "full",
        .args = "size: int|shape, fill_value: number, dtype: dtype? = None",
        .doc = "A new tensor filled with fill_value.",
@@ -54,7 +63,8 @@ void register_constants(Family& add) {
          return {Type{call.dtype_or("dtype", dtype_of_number(call.value("fill_value"))), size_of(call, "size")}};
        },
        .kernel = true,
-       .flags = kNoGrad});
+       .flags = kNoGrad,
+       .onnx_compose = [](const Call& c) -> Syms { return {spread(c, c.value("fill_value"))}; }});
   add({.name = "zeros_like",
        .args = "input: Tensor, *, dtype: dtype? = None",
        .doc = "Zeros of the shape of input.",

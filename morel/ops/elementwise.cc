@@ -23,7 +23,7 @@ void register_arithmetic(Family& add) {
        .grad = [](const GradCall& g) -> Syms {
          return {g.dout(), g.dout()};
        },
-       .onnx = {{"Add", 7}}});
+       .onnx = {{"Add", 7, "input, other; input is no bool"}}});
   add({.name = "sub",
        .args = "input: Tensor|number, other: Tensor|number",
        .doc = "input - other, element by element, with broadcasting.",
@@ -41,7 +41,7 @@ void register_arithmetic(Family& add) {
          return {g.needs(0) ? g.dout() * conj_of(g[1]) : Sym(), g.needs(1) ? g.dout() * conj_of(g[0]) : Sym()};
        },
        .saves = crosswise,
-       .onnx = {{"Mul", 7}}});
+       .onnx = {{"Mul", 7, "input, other; input is no bool"}}});
   add({.name = "true_divide",
        .args = "input: Tensor|number, other: Tensor|number",
        .doc = "input / other, element by element, with broadcasting; integers divide as float32.",
@@ -87,7 +87,8 @@ void register_arithmetic(Family& add) {
        },
        .saves = both,
        .dtypes = reals,
-       .onnx = {{"Mod", 10, "input, other; 0 <- fmod = 0, input is integer"}}});
+       .onnx = {{"Mod", 10, "input, other; 0 <- fmod = 0, input is integer"},
+                {"Mod", 26, "input, other; 0 <- fmod = 0"}}});
   add({.name = "fmod",
        .args = "input: Tensor|number, other: Tensor|number",
        .doc = "input - trunc(input / other) * other: the remainder has the sign of input.",
@@ -130,7 +131,7 @@ void register_arithmetic(Family& add) {
        .grad = extremum_grad,
        .saves = {bits({0, 1}), bits({0})},
        .dtypes = reals | bools,
-       .onnx = {{"Max", 8, "input, other..."}}});
+       .onnx = {{"Max", 8, "input, other...; input is no bool"}}});
   add({.name = "minimum",
        .args = "input: Tensor|number, other: Tensor|number",
        .doc = "The smaller of input and other, element by element; NaN wins.",
@@ -138,7 +139,7 @@ void register_arithmetic(Family& add) {
        .grad = extremum_grad,
        .saves = {bits({0, 1}), bits({0})},
        .dtypes = reals | bools,
-       .onnx = {{"Min", 8, "input, other..."}}});
+       .onnx = {{"Min", 8, "input, other...; input is no bool"}}});
   add({.name = "atan2",
        .args = "input: Tensor|number, other: Tensor|number",
        .doc = "Angle of the point (other, input) in radians, in (-pi, pi].",
@@ -207,7 +208,7 @@ void register_ternary(Family& add) {
          if (c.has("max")) x = b("where", b("greater", x, c[2]), c[2], x);
          return {x};
        },
-       .onnx = {{"Clip", 6, "input, min <- min@11, max <- max@11"}}});
+       .onnx = {{"Clip", 6, "input, min <- min@11, max <- max@11; rank(min) == 0, rank(max) == 0"}}});
 }
 
 struct UnaryEntry {

@@ -73,7 +73,12 @@ void register_linalg(Registry& registry) {
        .saves = {bits({0, 1}), 0, true},
        .onnx = {{"Gemm", 7,
                  "input, weight, bias; 0 <- transA = 0, 1 <- transB = 0, 1.0 <- alpha = 1.0, 1.0 <- beta = 1.0, "
-                 "rank(input) == 2, rank(bias) == 1"}}});
+                 "rank(input) == 2, rank(bias) == 1"}},
+       .onnx_compose = [](const Call& c) -> Syms {
+         Builder& b = c.builder();
+         const Sym product = b("matmul", c[0], b("transpose", c[1], Ints{1, 0}));
+         return {c.has("bias") ? product + c[2] : product};
+       }});
   const auto transposing = [](const Call& c) -> Syms {
     Builder& b = c.builder();
     return {

@@ -247,7 +247,11 @@ void register_classification(Family& add) {
        .args = cross_entropy_args,
        .doc = "-weight * log(softmax(input)[target]) over the classes along axis 1; target may also be probabilities. "
               "The mean is weighted.",
-       .compose = cross_entropy});
+       .compose = cross_entropy,
+       .onnx = {
+           {"SoftmaxCrossEntropyLoss", 13,
+            "input, target, weight; ignore_index <- ignore_index, reduction <- reduction = 'mean', label_smoothing "
+            "== 0.0, target is integer"}}});
   add({.name = "nll_loss",
        .args = nll_args,
        .doc = "-weight * inputs[target] over the classes along axis 1, where inputs are logarithms of probabilities. "
@@ -257,7 +261,10 @@ void register_classification(Family& add) {
          const Classes classes = classes_of(c);
          const Sym loss = c.builder()("nll_rows", c[0], classes.target, classes.weight, classes.axis);
          return {reduced_classes(c, classes, smoothed(c, classes, c[0], loss))};
-       }});
+       },
+       .onnx = {{"NegativeLogLikelihoodLoss", 13,
+                 "inputs, target, weight; ignore_index <- ignore_index, reduction <- reduction = 'mean', "
+                 "label_smoothing == 0.0"}}});
 }
 
 // ---- regression ----

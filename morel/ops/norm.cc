@@ -284,6 +284,17 @@ Syms rms_norm_grad_vmap(const VmapCall& c) {
   return {b("rms_norm_grad", weighted, input, rstd, 1.0).item(0), row_sums(c, dout * input * rstd)};
 }
 
+// (x - mean) / sqrt(variance + eps) * weight + bias over axes, mean and 1 / sqrt(variance + eps), in operators of ONNX.
+Syms normalised_rows(const Call& c, const Sym& x, const Ints& axes, const Sym& weight, const Sym& bias) {
+  Builder& b = c.builder();
+  const Sym mean = b("mean", x, axes, true), centred = x - mean;
+  const Sym rstd = b("rsqrt", b("mean", centred * centred, axes, true) + c.number("eps"));
+  Sym out = centred * rstd;
+  if (weight) out = out * weight;
+  if (bias) out = out + bias;
+  return {b("cast", out, c.tensor_dtype(0)), mean, rstd};
+}
+
 void register_layer_norm(Family& add) {
   add({.name = "layer_norm_rows",
        .args = "input: Tensor, weight: Tensor|number, bias: Tensor|number, eps: float",
@@ -294,7 +305,11 @@ void register_layer_norm(Family& add) {
        .saves = {bits({0, 1}), bits({1, 2})},
        .vmap = layer_norm_rows_vmap,
        .flags = kHidden,
-       .dtypes = floats});
+       .dtypes = floats,
+       .onnx_compose = [](const Call& c) -> Syms {
+         const Sym x = c.builder()("cast", c[0], compute_dtype(c.tensor_dtype(0)));
+         return normalised_rows(c, x, Ints{-1}, c[1], c[2]);
+       }});
   add({.name = "layer_norm_grad",
        .args = "dout: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor|number",
        .doc = "Gradients of layer_norm_rows: of input, weight and bias.",
@@ -319,9 +334,10 @@ void register_layer_norm(Family& add) {
                "1e-05",
        .doc = "(input - mean) / sqrt(variance + eps) * weight + bias over the last axes, which have normalized_shape.",
        .compose = layer_norm,
-       .onnx = {{"LayerNormalization", 17,
-                 "input, weight, bias; normalized_shape:trailing <- axis = -1, eps <- epsilon = 1e-05, 1 <- stash_type "
-                 "= 1"}}});
+       .onnx = {
+           {"LayerNormalization", 17,
+            "input, weight!, bias; normalized_shape:trailing <- axis = -1, eps <- epsilon = 1e-05, 1 <- stash_type "
+            "= 1"}}});
   add({.name = "rms_norm_rows",
        .args = "input: Tensor, weight: Tensor|number, eps: float",
        .doc = "input * rstd * weight along the last axis, with rstd = 1 / sqrt(mean(input^2) + eps).",
@@ -330,7 +346,13 @@ void register_layer_norm(Family& add) {
        .saves = {bits({0, 1}), bits({1})},
        .vmap = rms_norm_rows_vmap,
        .flags = kHidden,
-       .dtypes = floats});
+       .dtypes = floats,
+       .onnx_compose = [](const Call& c) -> Syms {
+         Builder& b = c.builder();
+         const Sym x = b("cast", c[0], compute_dtype(c.tensor_dtype(0)));
+         const Sym rstd = b("rsqrt", b("mean", x * x, -1, true) + c.number("eps"));
+         return {b("cast", x * rstd * c[1], c.tensor_dtype(0)), rstd};
+       }});
   add({.name = "rms_norm_grad",
        .args = "dout: Tensor, input: Tensor, rstd: Tensor, weight: Tensor|number",
        .doc = "Gradients of rms_norm_rows: of input and weight.",
@@ -507,9 +529,10 @@ void register_batch_norm(Family& add) {
               "ones by momentum, "
               "running = (1 - momentum) * running + momentum * batch; else by the running ones.",
        .compose = batch_norm,
-       .onnx = {{"BatchNormalization", 9,
-                 "input_x, weight, bias, running_mean, running_var; eps <- epsilon = 1e-05, training == False, _ <- "
-                 "momentum = 0.9, 0 <- training_mode = 0, 1 <- spatial = 1"}}});
+       .onnx = {
+           {"BatchNormalization", 9,
+            "input_x, weight!, bias!, running_mean!, running_var!; eps <- epsilon = 1e-05, training == False, _ <- "
+            "momentum = 0.9, 0 <- training_mode = 0, 1 <- spatial = 1"}}});
 }
 
 // ---- group_norm ----
@@ -594,7 +617,16 @@ void register_group_norm(Family& add) {
        .grad = group_norm_forward_grad,
        .saves = {bits({0, 1}), bits({1, 2})},
        .flags = kHidden,
-       .dtypes = norm_dtypes});
+       .dtypes = norm_dtypes,
+       .onnx_compose = [](const Call& c) -> Syms {
+         Builder& b = c.builder();
+         const GroupView view(b, c.shape(0), c.dim("groups"));
+         const Sym x = b("cast", view.full(c[0]), compute_dtype(c.tensor_dtype(0)));
+         Syms out = normalised_rows(c, x, Ints{2, 3}, view.parameter(c["weight"]), view.parameter(c["bias"]));
+         out[0] = b("reshape", out[0], Ints(c.shape(0)));
+         for (const size_t i : {1, 2}) out[i] = b("reshape", out[i], Ints{view.batch, view.groups});
+         return out;
+       }});
   add({.name = "group_norm_grad",
        .args = "dout: Tensor, input: Tensor, weight: Tensor?, mean: Tensor, inverse_std: Tensor, groups: int",
        .doc = "Gradients of group_norm_forward: of input, weight and bias.",
@@ -614,12 +646,12 @@ void register_group_norm(Family& add) {
        .doc = "input normalised per sample and group of channels (axis 1), times weight plus bias per channel.",
        .compose = group_norm,
        .onnx = {{"GroupNormalization", 21,
-                 "input, weight, bias; num_groups <- num_groups, eps <- epsilon = 1e-05, 1 <- stash_type = 1"}}});
+                 "input, weight!, bias!; num_groups <- num_groups, eps <- epsilon = 1e-05, 1 <- stash_type = 1"}}});
   add({.name = "instance_norm",
        .args = "input: Tensor, weight: Tensor? = None, bias: Tensor? = None, eps: float = 1e-05",
        .doc = "input normalised per sample and channel (axis 1), times weight plus bias per channel.",
        .compose = group_norm,
-       .onnx = {{"InstanceNormalization", 6, "input, weight, bias; eps <- epsilon = 1e-05"}}});
+       .onnx = {{"InstanceNormalization", 6, "input, weight!, bias!; eps <- epsilon = 1e-05"}}});
 }
 
 void register_scaling(Family& add) {

@@ -61,7 +61,7 @@ void register_primitives(Family& add) {
        .reduce = ReduceOp::Sum,
        .grad = [](const GradCall& g) -> Syms { return {spread(g, g.dout())}; },
        .onnx = {{"ReduceSum", 1,
-                 "input, axis <- axes@13; keep_dims <- keepdims = 1, 0 <- noop_with_empty_axes = 0 -> input"}}});
+                 "input, axis <- axes@13; keep_dims <- keepdims = 1, _ <- noop_with_empty_axes = 0 -> input"}}});
   add({.name = "prod",
        .args = sum_args,
        .doc = "Product over axes. Products of bool and integers are int64; halves are multiplied in float32.",
@@ -69,7 +69,7 @@ void register_primitives(Family& add) {
        .grad = prod_grad,
        .saves = {bits({0}), 0},
        .onnx = {{"ReduceProd", 1,
-                 "input, axis <- axes@18; keep_dims <- keepdims = 1, 0 <- noop_with_empty_axes = 0 -> input"}}});
+                 "input, axis <- axes@18; keep_dims <- keepdims = 1, _ <- noop_with_empty_axes = 0 -> input"}}});
   add({.name = "reduce_max",
        .args = axes_args,
        .doc = "Largest element over axes; NaN wins.",
@@ -79,7 +79,7 @@ void register_primitives(Family& add) {
        .flags = kHidden,
        .dtypes = reals,
        .onnx = {{"ReduceMax", 1,
-                 "input, axis <- axes@18; keep_dims <- keepdims = 1, 0 <- noop_with_empty_axes = 0 -> input"}}});
+                 "input, axis <- axes@18; keep_dims <- keepdims = 1, _ <- noop_with_empty_axes = 0 -> input"}}});
   add({.name = "reduce_min",
        .args = axes_args,
        .doc = "Smallest element over axes; NaN wins.",
@@ -89,33 +89,51 @@ void register_primitives(Family& add) {
        .flags = kHidden,
        .dtypes = reals,
        .onnx = {{"ReduceMin", 1,
-                 "input, axis <- axes@18; keep_dims <- keepdims = 1, 0 <- noop_with_empty_axes = 0 -> input"}}});
+                 "input, axis <- axes@18; keep_dims <- keepdims = 1, _ <- noop_with_empty_axes = 0 -> input"}}});
   add({.name = "argmax",
        .args = "input: Tensor, axis: axis? = None, keep_dims: bool = False, *, dtype: dtype = Int64",
        .doc = "Position of the first largest element along axis; of the flattened input without axis. NaN wins.",
        .reduce = ReduceOp::ArgMax,
        .flags = kNoGrad,
        .dtypes = reals,
-       .onnx = {
-           {"ArgMax", 1, "input; axis <- axis = 0, keep_dims <- keepdims = 1, 0 <- select_last_index = 0 -> Int64"}}});
+       .onnx = {{"ArgMax", 1,
+                 "input; axis <- axis = 0, keep_dims <- keepdims = 1, 0 <- select_last_index = 0 -> Int64"}},
+       .onnx_compose = [](const Call& c) -> Syms {
+         const Sym at = c.builder()("argmax", c.builder()("reshape", c[0], Ints{-1}), 0, false, c["dtype"]);
+         return {c.flag("keep_dims") ? c.builder()("reshape", at, Ints(c.shape(0).size(), 1)) : at};
+       }});
   add({.name = "argmin",
        .args = "input: Tensor, axis: axis? = None, keep_dims: bool = False, *, dtype: dtype = Int64",
        .doc = "Position of the first smallest element along axis; of the flattened input without axis. NaN wins.",
        .reduce = ReduceOp::ArgMin,
        .flags = kNoGrad,
        .dtypes = reals,
-       .onnx = {
-           {"ArgMin", 1, "input; axis <- axis = 0, keep_dims <- keepdims = 1, 0 <- select_last_index = 0 -> Int64"}}});
+       .onnx = {{"ArgMin", 1,
+                 "input; axis <- axis = 0, keep_dims <- keepdims = 1, 0 <- select_last_index = 0 -> Int64"}},
+       .onnx_compose = [](const Call& c) -> Syms {
+         const Sym at = c.builder()("argmin", c.builder()("reshape", c[0], Ints{-1}), 0, false, c["dtype"]);
+         return {c.flag("keep_dims") ? c.builder()("reshape", at, Ints(c.shape(0).size(), 1)) : at};
+       }});
   add({.name = "any",
        .args = axes_args,
        .doc = "Whether any element over axes is true (not zero).",
        .reduce = ReduceOp::Any,
-       .flags = kNoGrad});
+       .flags = kNoGrad,
+       .onnx_compose = [](const Call& c) -> Syms {
+         Builder& b = c.builder();
+         const Sym truth = b("cast", b("cast", c[0], DType::Bool), DType::Int32);
+         return {b("cast", b("reduce_max", truth, c[1], c[2]), DType::Bool)};
+       }});
   add({.name = "all",
        .args = axes_args,
        .doc = "Whether all elements over axes are true (not zero).",
        .reduce = ReduceOp::All,
-       .flags = kNoGrad});
+       .flags = kNoGrad,
+       .onnx_compose = [](const Call& c) -> Syms {
+         Builder& b = c.builder();
+         const Sym truth = b("cast", b("cast", c[0], DType::Bool), DType::Int32);
+         return {b("cast", b("reduce_min", truth, c[1], c[2]), DType::Bool)};
+       }});
 }
 
 // ---- mean, variance ----
@@ -175,7 +193,7 @@ void register_moments(Family& add) {
        .compose = mean,
        .grad = mean_grad,
        .onnx = {{"ReduceMean", 1,
-                 "input, axis <- axes@18; keep_dims <- keepdims = 1, 0 <- noop_with_empty_axes = 0 -> input"}}});
+                 "input, axis <- axes@18; keep_dims <- keepdims = 1, _ <- noop_with_empty_axes = 0 -> input"}}});
   add({.name = "var",
        .args = moment_args,
        .doc = "Variance over axes: sum((input - mean)^2) / (n - ddof).",
@@ -382,7 +400,7 @@ void register_composites(Family& add) {
        .grad = logsumexp_grad,
        .saves = {bits({0}), bits({0})},
        .onnx = {{"ReduceLogSumExp", 1,
-                 "input, axis <- axes@18; keep_dims <- keepdims = 1, 0 <- noop_with_empty_axes = 0 -> input"}}});
+                 "input, axis <- axes@18; keep_dims <- keepdims = 1, _ <- noop_with_empty_axes = 0 -> input"}}});
   add({.name = "norm_root",
        .args = "input: Tensor",
        .doc = "Square root whose derivative at 0 is 0, as norms have it.",

@@ -108,7 +108,8 @@ void register_reshape(Family& add) {
        .doc = "The same elements, in order, in another shape, never copied: an error where the layout does not allow "
               "that.",
        .view = view_view,
-       .grad = reshape_grad});
+       .grad = reshape_grad,
+       .onnx_compose = [](const Call& c) -> Syms { return {c.builder()("reshape", c[0], c[1])}; }});
   add({.name = "expand_dims",
        .args = "input_x: Tensor, axis: axis",
        .doc = "A new axis of one element before axis.",
@@ -251,7 +252,14 @@ void register_order(Family& add) {
        .args = "input: Tensor, axis0: axis, axis1: axis",
        .doc = "View with two axes exchanged.",
        .view = swapaxes_view,
-       .grad = [](const GradCall& g) -> Syms { return {g.builder()("swapaxes", g.dout(), g[1], g[2])}; }});
+       .grad = [](const GradCall& g) -> Syms { return {g.builder()("swapaxes", g.dout(), g[1], g[2])}; },
+       .onnx_compose = [](const Call& c) -> Syms {
+         Ints axes;
+         for (int64_t i = 0; i < c.rank(0); ++i) axes.push_back(i);
+         std::swap(axes[static_cast<size_t>(c.axis("axis0", c.rank(0)))],
+                   axes[static_cast<size_t>(c.axis("axis1", c.rank(0)))]);
+         return {c.builder()("transpose", c[0], axes)};
+       }});
   add({.name = "movedim",
        .args = "x: Tensor, source: int|int[], destination: int|int[]",
        .doc = "View with the axes source moved to the places destination; the others keep their order.",

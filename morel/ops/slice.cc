@@ -177,17 +177,90 @@ Syms as_strided_vmap(const VmapCall& c) {
                       strides_of_batch(c.example_shape(0), c.ints("stride")), c["offset"])};
 }
 
+// ---- as ONNX slices ----
+
+constexpr int64_t open_end = std::numeric_limits<int64_t>::max(), open_start = std::numeric_limits<int64_t>::min();
+
+// Sizes can be added to it.
+Dim within_sizes(Dim at) {
+  constexpr int64_t far = int64_t{1} << 60;
+  return at.is_symbolic() ? at : Dim(std::clamp<int64_t>(at, -far, far));
+}
+
+// Slices of some axes, by the rules of Python.
+Syms slice_axes(const Call& c) {
+  const Ints &starts = c.ints("starts"), &ends = c.ints("ends"), &axes = c.ints("axes"), &steps = c.ints("steps");
+  MOREL_CHECK(starts.size() == ends.size() && ends.size() == axes.size() && axes.size() == steps.size(), Value,
+              "For 'SliceAxes', 'starts', 'ends', 'axes' and 'steps' must have as many entries, but got ",
+              starts.size(), ", ", ends.size(), ", ", axes.size(), " and ", steps.size());
+  const size_t rank = c.shape(0).size();
+  Ints begin(rank, 0), end(rank, 0), strides(rank, 1);
+  int64_t open = (int64_t{1} << rank) - 1;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const size_t axis = static_cast<size_t>(normalize_axis(c.op(), "axes", axes[i], c.rank(0)));
+    begin[axis] = within_sizes(starts[i]), end[axis] = within_sizes(ends[i]), strides[axis] = steps[i];
+    open &= ~(int64_t{1} << axis);
+  }
+  return {c.builder()("strided_slice", c[0], begin, end, strides, open, open)};
+}
+
+Syms strided_slice_in_onnx(const Call& c) {
+  Builder& b = c.builder();
+  const Ints &begin = c.ints("begin"), &end = c.ints("end"), &steps = c.ints("strides");
+  const auto bit = [&](const char* mask, size_t i) { return (c.integer(mask) >> i & 1) != 0; };
+  const Shape& shape = c.shape(0);
+  size_t named = 0;
+  for (size_t i = 0; i < begin.size(); ++i)
+    if (!bit("ellipsis_mask", i) && !bit("new_axis_mask", i)) ++named;
+  Ints starts, ends, axes, strides;
+  size_t axis = 0;
+  for (size_t i = 0; i < begin.size(); ++i) {
+    if (bit("ellipsis_mask", i)) {
+      axis += shape.size() - named;
+    } else if (bit("shrink_axis_mask", i)) {
+      const bool is_last = !begin[i].is_symbolic() && begin[i] == -1;
+      starts.push_back(begin[i]), ends.push_back(is_last ? Dim(open_end) : begin[i] + 1);
+      axes.push_back(static_cast<int64_t>(axis++)), strides.push_back(1);
+    } else if (!bit("new_axis_mask", i)) {
+      const bool forwards = steps[i] > 0;
+      starts.push_back(!bit("begin_mask", i) ? begin[i] : Dim(forwards ? 0 : open_end));
+      ends.push_back(!bit("end_mask", i) ? end[i] : Dim(forwards ? open_end : open_start));
+      axes.push_back(static_cast<int64_t>(axis++)), strides.push_back(steps[i]);
+    }
+  }
+  const Layout wanted = *strided_slice_view(c, Layout{shape, contiguous_strides(shape), 0});
+  const Sym cut = axes.empty() ? c[0] : b("slice_axes", c[0], starts, ends, axes, strides);
+  return {cut.shape() == wanted.shape ? cut : b("reshape", cut, Ints(wanted.shape))};
+}
+
 void register_picks(Family& add) {
+  add({.name = "slice_axes",
+       .args = "input: Tensor, starts: int[], ends: int[], axes: int[], steps: int[]",
+       .doc = "View of every steps[i]-th element of [starts[i], ends[i]) along axes[i].",
+       .compose = slice_axes,
+       .flags = kHidden,
+       .onnx = {{"Slice", 10, "input, starts, ends, axes, steps"}}});
   add({.name = "narrow",
        .args = "input: Tensor, axis: axis, start: int, length: int",
        .doc = "View of `length` elements along axis from `start` on.",
        .view = narrow_view,
-       .grad = picking_grad});
+       .grad = picking_grad,
+       .onnx_compose = [](const Call& c) -> Syms {
+         const Dim start = c.dim("start") < 0 ? c.dim("start") + c[0].dim(c.integer("axis")) : c.dim("start");
+         return {
+             c.builder()("slice_axes", c[0], Ints{start}, Ints{start + c.dim("length")}, Ints{c.dim("axis")}, Ints{1})};
+       }});
   add({.name = "select",
        .args = "input: Tensor, dim: axis, index: int",
        .doc = "View of one position along dim, without that axis.",
        .view = select_view,
-       .grad = picking_grad});
+       .grad = picking_grad,
+       .onnx_compose = [](const Call& c) -> Syms {
+         Builder& b = c.builder();
+         const Ints axis{c.dim("dim")};
+         const Dim at = c.dim("index") < 0 ? c.dim("index") + c[0].dim(axis[0]) : c.dim("index");
+         return {b("squeeze", b("slice_axes", c[0], Ints{at}, Ints{at + 1}, axis, Ints{1}), axis)};
+       }});
   add({.name = "strided_slice",
        .args = "input_x: Tensor, begin: int[], end: int[], strides: int[], begin_mask: int = 0, end_mask: int = 0, "
                "ellipsis_mask: int = 0, "
@@ -197,7 +270,8 @@ void register_picks(Family& add) {
               "begin or end is open, the entry stands for all other axes, is a new axis, or is an index.",
        .view = strided_slice_view,
        .grad = picking_grad,
-       .vmap = strided_slice_vmap});
+       .vmap = strided_slice_vmap,
+       .onnx_compose = strided_slice_in_onnx});
   add({.name = "diagonal",
        .args = "input: Tensor, offset: int = 0, dim1: axis = 0, dim2: axis = 1",
        .doc = "View of the diagonal of axes dim1 and dim2, as a last axis; offset > 0 lies above the main one.",
@@ -391,7 +465,13 @@ void register_splits(Family& add) {
        .args = "input: Tensor, dim: axis = 0",
        .doc = "Views of each position along dim, without that axis.",
        .views = unbind_views,
-       .grad = [](const GradCall& g) -> Syms { return {g.builder()("stack", all_douts(g), g["dim"])}; }});
+       .grad = [](const GradCall& g) -> Syms { return {g.builder()("stack", all_douts(g), g["dim"])}; },
+       .onnx_compose = [](const Call& c) -> Syms {
+         Syms out;
+         const int64_t count = c.shape(0)[split_axis(c, "dim", c.shape(0))];
+         for (int64_t i = 0; i < count; ++i) out.push_back(c.builder()("select", c[0], c["dim"], i));
+         return out;
+       }});
   add({.name = "stop_gradient",
        .args = "value: Tensor",
        .doc = "A view of value through which no gradient flows.",

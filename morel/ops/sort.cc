@@ -31,7 +31,11 @@ void register_sort(Registry& registry) {
        .infer = values_and_indices,
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {scatter_back(g, g[1])}; },
-       .saves = {0, bits({1})}});
+       .saves = {0, bits({1})},
+       .onnx_compose = [](const Call& c) -> Syms {
+         const Sym all = c.builder()("topk", c[0], c[0].dim(c.integer("axis")), c["axis"], c["descending"], true);
+         return {all.item(0), all.item(1)};
+       }});
   add({.name = "argsort",
        .args = "input: Tensor, axis: axis = -1, descending: bool = False",
        .doc = "Indices (int64) that put the elements in order along axis.",
@@ -54,7 +58,11 @@ void register_sort(Registry& registry) {
        .saves = {0, bits({1})},
        .onnx = {{"TopK", 1,
                  "input, k:list <- k@10; dim <- axis = -1, largest <- largest = 1, sorted <- sorted = 1 -> input, "
-                 "Int64"}}});
+                 "Int64"}},
+       .onnx_compose = [](const Call& c) -> Syms {
+         const Sym both = c.builder()("topk", c[0], c["k"], -1, c["largest"], c["sorted"]);
+         return {both.item(0), both.item(1)};
+       }});
   add({.name = "cumsum",
        .args = "x: Tensor, axis: axis, dtype: dtype? = None",
        .doc = "Running sums along axis; dtype converts x first.",

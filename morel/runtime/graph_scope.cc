@@ -22,6 +22,7 @@ Value value_of_link(const GradLink& link) { return Value(link.node, static_cast<
 GraphScope::GraphScope(std::string name)
     : outer_(current_scope), grad_depth_(set_grad_depth(1)), builder_(named_graph(std::move(name))) {
   current_scope = this;
+  if (outer_) builder_.set_keeps(outer_->builder_.keeps());
 }
 GraphScope::~GraphScope() {
   current_scope = outer_;

@@ -3,10 +3,6 @@
 namespace morel {
 namespace {
 
-bool is_primitive(const OpDef& op) {
-  return op.loop || op.rows || op.reduce || op.view || op.views || op.kernel || op.control != Control::None;
-}
-
 // Arguments as a graph holds them: tensors of the outside become captured nodes.
 Value inside(GraphBuilder& builder, const Value& value) {
   if (value.is_tensor()) return builder.capture(value.tensor());
@@ -34,7 +30,8 @@ Values GraphBuilder::emit(const OpDef& op, std::span<const Value> given) {
   SmallVector<Value, 8> mapped;
   for (const Value& value : given) mapped.push_back(inside(*this, value));
   Args args = complete_args(op, {mapped.data(), mapped.size()});
-  if (!is_primitive(op)) {
+  const bool is_whole = is_primitive(op) || (keeps_ && keeps_(op));
+  if (!is_whole) {
     const Syms results = op.compose(Call(*this, op, {args.data(), args.size()}));
     Values out;
     for (const Sym& result : results) {

@@ -25,6 +25,10 @@ class GraphBuilder final : public Builder {
   void set_captured(const Tensor& tensor, Value value) { captured_[tensor.get()] = std::move(value); }
   // Nodes made from now on let no gradient through.
   void set_stops_gradient(bool stops) { stops_gradient_ = stops; }
+  // Composites that become nodes as they are.
+  using Keeps = bool (*)(const OpDef& op);
+  void set_keeps(Keeps keeps) { keeps_ = keeps; }
+  Keeps keeps() const { return keeps_; }
   // Where nodes come from: the user's line.
   void set_place(std::string place) { place_ = std::move(place); }
 
@@ -45,6 +49,7 @@ class GraphBuilder final : public Builder {
   std::unordered_map<const Node*, std::shared_ptr<Custom>> customs_;
   std::string place_;
   bool stops_gradient_ = false;
+  Keeps keeps_ = nullptr;
 };
 
 // Zeros of the type of a value.
