@@ -1,6 +1,6 @@
-// The wire format of Protocol Buffers, as far as checkpoints need it: https://protobuf.dev/programming-guides/encoding.
-// Our own because libprotobuf's coded streams count in 32-bit ints and so end at 2 GiB, keep no file offsets for
-// messages of errors, and copy each tensor; and it is one page.
+// The wire format of Protocol Buffers, as far as checkpoints and ONNX need it:
+// https://protobuf.dev/programming-guides/encoding. Our own because libprotobuf's coded streams count in 32-bit ints
+// and so end at 2 GiB, keep no file offsets for messages of errors, and copy each tensor; and it is one page.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +58,7 @@ class Reader {
     return Reader(*file_, begin, position_);
   }
   Bytes rest() const { return file_->bytes().subspan(position_, end_ - position_); }
+  void advance(uint64_t bytes) { position_ += bytes; }  // over bytes of rest()
 
   // Fields of a later version of the format are passed over.
   void skip(const Tag& tag) {

@@ -62,6 +62,7 @@ void bind_ops(nb::module_& module);
 void bind_autograd(nb::module_& module);
 void bind_system(nb::module_& module);
 void bind_io(nb::module_& module);
+void bind_onnx(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_training(nb::module_& module);
 void bind_compiled_call(nb::module_& module);

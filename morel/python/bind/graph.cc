@@ -39,6 +39,7 @@ GraphScope& open_scope() {
   MOREL_CHECK(!OpenScope::scopes.empty(), Internal, "internal error: no graph is being built; please report it");
   return OpenScope::scopes.back()->scope;
 }
+void begin_scope(std::string name) { OpenScope::scopes.push_back(std::make_unique<OpenScope>(std::move(name))); }
 void close_scope() { OpenScope::scopes.pop_back(); }
 
 bool serves(const Graph& graph, const std::vector<Tensor>& parameters) {
@@ -48,8 +49,6 @@ bool serves(const Graph& graph, const std::vector<Tensor>& parameters) {
   return bind_sizes(graph, {given.data(), given.size()}, values) && (!graph.sizes || graph.sizes->hold(values));
 }
 
-namespace {
-
 PyGraph end_graph(const std::vector<Tensor>& results) {
   GraphScope& scope = open_scope();
   for (const Tensor& result : results) scope.builder().graph().results.push_back(scope.value_of(result));
@@ -57,6 +56,8 @@ PyGraph end_graph(const std::vector<Tensor>& results) {
   close_scope();
   return out;
 }
+
+namespace {
 
 // Gives all graphs the same parameters after the first `own` ones; returns what they stand for.
 std::vector<Tensor> unify_imports(std::initializer_list<PyGraph*> graphs, size_t own) {
@@ -145,18 +146,22 @@ nb::list tensors_of(const Values& values) {
   return out;
 }
 
-nb::list graph_if(const Tensor& condition, PyGraph& then, PyGraph& orelse) {
+}  // namespace
+
+Values call_if(const Tensor& condition, PyGraph& then, PyGraph& orelse) {
   const std::vector<Tensor> operands = unify_imports({&then, &orelse}, 0);
   const Value args[] = {condition, Value::of_graph(then.graph), Value::of_graph(orelse.graph), list_of(operands)};
-  return tensors_of(open_scope().call(find_op("if"), args));
+  return open_scope().call(find_op("if"), args);
 }
 
-nb::list graph_while(PyGraph& condition, PyGraph& body, const std::vector<Tensor>& state) {
+Values call_while(PyGraph& condition, PyGraph& body, const std::vector<Tensor>& state) {
   const std::vector<Tensor> operands = unify_imports({&condition, &body}, state.size());
   const Value args[] = {Value::of_graph(condition.graph), Value::of_graph(body.graph), list_of(state),
                         list_of(operands)};
-  return tensors_of(open_scope().call(find_op("while"), args));
+  return open_scope().call(find_op("while"), args);
 }
+
+namespace {
 
 // A function that may call itself: its graph, known before its body is there. The outermost graph keeps it.
 PyGraph begin_function(std::string name) {
@@ -386,8 +391,7 @@ void bind_graph(nb::module_& module) {
             return seconds;
           },
           "Optimises the graph and makes it ready to be called; returns how long each stage took, in seconds.");
-  module.def("graph_begin",
-             [](std::string name) { OpenScope::scopes.push_back(std::make_unique<OpenScope>(std::move(name))); });
+  module.def("graph_begin", &begin_scope);
   module.def("graph_abort", &close_scope);
   module.def("graph_end", &end_graph);
   module.def("graph_active", [] { return GraphScope::current() != nullptr; });
@@ -415,8 +419,12 @@ void bind_graph(nb::module_& module) {
   module.def("graph_write_back", &graph_write_back);
   module.def("graph_is_parameter", &is_parameter_of_graph);
   module.def("graph_depth", [] { return OpenScope::scopes.size(); });
-  module.def("graph_if", &graph_if);
-  module.def("graph_while", &graph_while);
+  module.def("graph_if", [](const Tensor& condition, PyGraph& then, PyGraph& orelse) {
+    return tensors_of(call_if(condition, then, orelse));
+  });
+  module.def("graph_while", [](PyGraph& condition, PyGraph& body, const std::vector<Tensor>& state) {
+    return tensors_of(call_while(condition, body, state));
+  });
   module.def("graph_choose", &graph_choose);
   module.def("common_dtype", &common_dtype_of);
   module.def("graph_gradients", &graph_gradients);

@@ -18,7 +18,13 @@ struct PyGraph {
 
 // The innermost graph that is being built on this thread.
 GraphScope& open_scope();
+void begin_scope(std::string name);
 void close_scope();
+// The innermost graph, finished.
+PyGraph end_graph(const std::vector<Tensor>& results);
+// Control flow on a tensor, of finished graphs; the graphs of a loop take its state first.
+Values call_if(const Tensor& condition, PyGraph& then, PyGraph& orelse);
+Values call_while(PyGraph& condition, PyGraph& body, const std::vector<Tensor>& state);
 // Whether a graph can be called with tensors of these sizes.
 bool serves(const Graph& graph, const std::vector<Tensor>& parameters);
 

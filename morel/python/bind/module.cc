@@ -20,6 +20,7 @@ NB_MODULE(_core, module) {
   bind_autograd(module);
   bind_system(module);
   bind_io(module);
+  bind_onnx(module);
   bind_graph(module);
   bind_training(module);
   bind_compiled_call(module);

@@ -94,6 +94,7 @@ _MODULES = (
     "mindrecord",
     "nn",
     "numpy",
+    "onnx",
     "ops",
     "parallel",
     "profiler",

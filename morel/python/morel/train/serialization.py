@@ -593,7 +593,27 @@ def _later(name, what):
     return later
 
 
-for _name in ("export", "load", "export_split_mindir"):
+def export(net, *inputs, file_name, file_format="MINDIR", **kwargs):
+    """Writes a network as a file for other programs.
+
+    Args:
+        net (Cell, function): the network, written as it is in evaluation.
+        inputs (Tensor): arguments like those that it is for.
+        file_name (str): the file; without the format's suffix it gets it.
+        file_format (str): "ONNX"; "MINDIR" and "AIR" are not supported yet.
+        kwargs: `opset`, `input_names`, `output_names`, `dynamic_axes`, `data_limit` of :func:`morel.onnx.export_onnx`.
+    """
+    if file_format not in ("MINDIR", "ONNX", "AIR"):
+        raise ValueError(f"For 'export', 'file_format' must be 'MINDIR', 'ONNX' or 'AIR', but got {file_format!r}.")
+    if file_format != "ONNX":
+        raise NotImplementedError(f"For 'export', 'file_format' '{file_format}' is not supported yet; 'ONNX' is.")
+    from morel.onnx import export_onnx
+
+    file_name = os.fspath(file_name)
+    export_onnx(net, *inputs, file_name=file_name if file_name.endswith(".onnx") else f"{file_name}.onnx", **kwargs)
+
+
+for _name in ("load", "export_split_mindir"):
     globals()[_name] = _later(
         _name, "it comes with the graph mode; save_checkpoint and load_checkpoint keep parameters"
     )

@@ -1,0 +1,68 @@
+// What an import rule sees of a node, and the table of rules: nodes of ONNX without one operator of ours.
+#pragma once
+
+#include "morel/io/onnx/import.h"
+#include "morel/io/onnx/mapping.h"
+
+namespace morel::onnx {
+
+// The integers of a tensor that exists; nothing where it does not, is large, or holds others.
+std::optional<Ints> integers_of(const Value& value);
+Item item_of(Value value);
+Item item_of(Ints list);
+Item item_of(Dim scalar);
+// The number in a tensor of one element that exists.
+std::optional<double> number_of(const Value& value);
+Tensor tensor_of(const TensorData& data);
+
+class NodeCall {
+ public:
+  NodeCall(const Target& target, Builder& builder, const NodeData& node, int64_t opset, Items inputs)
+      : b(builder), target_(target), node_(node), opset_(opset), inputs_(std::move(inputs)) {}
+
+  Builder& b;
+  const NodeData& node() const { return node_; }
+  int64_t opset() const { return opset_; }
+  const Target& target() const { return target_; }
+  size_t size() const { return inputs_.size(); }
+  size_t num_outputs() const { return node_.outputs.size(); }
+  bool has_output(size_t idx) const { return idx < node_.outputs.size() && !node_.outputs[idx].empty(); }
+  bool has(size_t idx) const { return idx < inputs_.size() && !inputs_[idx].is_none(); }
+  const Item& item(size_t idx) const { return inputs_[idx]; }
+  // As a tensor; null where it is missing.
+  Sym operator[](size_t idx) const;
+  // As numbers that are known; NotImplemented otherwise.
+  Ints ints(size_t idx) const;
+  Ints ints_or(size_t idx, Ints fallback) const { return has(idx) ? ints(idx) : fallback; }
+  double number(size_t idx) const;
+
+  int64_t attribute(std::string_view name, int64_t fallback) const;
+  double real(std::string_view name, double fallback) const;
+  std::string text(std::string_view name, std::string fallback) const;
+  Ints list(std::string_view name, Ints fallback) const;
+  // An input since an opset, an attribute before; nothing where it is missing.
+  std::optional<Ints> list_or_input(std::string_view name, size_t idx, int64_t since) const;
+  ReadNode read() const;
+
+ private:
+  const Target& target_;
+  const NodeData& node_;
+  int64_t opset_;
+  Items inputs_;
+};
+
+// Nothing: the mappings of entries are asked.
+using ImportRule = std::optional<Items> (*)(const NodeCall& call);
+struct ImportEntry {
+  std::string_view name;
+  ImportRule rule;
+  int64_t before = 1000;  // the first opset for which it is wrong
+};
+std::span<const ImportEntry> shape_rules();
+std::span<const ImportEntry> math_rules();
+std::span<const ImportEntry> window_rules();
+
+// A node over integers that are known but for sizes: nothing where it is none.
+std::optional<Item> compute_sizes(const NodeCall& call);
+
+}  // namespace morel::onnx

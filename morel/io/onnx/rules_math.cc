@@ -1,0 +1,299 @@
+// Import rules: arithmetic, reductions, normalisation, losses.
+#include "morel/io/onnx/import_rules.h"
+
+namespace morel::onnx {
+namespace {
+
+using Result = std::optional<Items>;
+
+Result one(const Sym& value) { return Items{item_of(value.value())}; }
+Sym like(const NodeCall& c, const Sym& value, const Sym& x) { return c.b("cast", value, x.dtype()); }
+Ints axes_from(int64_t first, int64_t rank) {
+  Ints out;
+  for (int64_t axis = first < 0 ? first + rank : first; axis < rank; ++axis) out.push_back(axis);
+  return out;
+}
+
+// -- several operands --
+
+Result sum(const NodeCall& c) {
+  Sym out = c[0];
+  for (size_t i = 1; i < c.size(); ++i) out = out + c[i];
+  return one(out);
+}
+Result mean(const NodeCall& c) { return one(Sym(c.b, (*sum(c))[0].value) / static_cast<double>(c.size())); }
+
+template <size_t count>
+Result nothing_to_do(const NodeCall& c) {
+  for (size_t i = count; i < c.size(); ++i)
+    if (c.has(i)) return {};
+  return Items{c.item(0)};
+}
+
+// -- functions with parameters that ours do not have --
+
+// Without bounds.
+Result clip(const NodeCall& c) {
+  return c.node().find("min") || c.node().find("max") ? std::nullopt : nothing_to_do<1>(c);
+}
+Result hard_sigmoid(const NodeCall& c) {
+  return one(c.b("hardtanh", c[0] * c.real("alpha", 0.2) + c.real("beta", 0.5), 0.0, 1.0));
+}
+Result selu(const NodeCall& c) {
+  const double alpha = c.real("alpha", 1.67326319217681884765625), gamma = c.real("gamma", 1.05070102214813232421875);
+  return one(c.b("exponential_unit", c[0], gamma, gamma * alpha, 1.0));
+}
+Result shrink(const NodeCall& c) {
+  const double lambda = c.real("lambd", 0.5), bias = c.real("bias", 0.0);
+  const Sym x = c[0], zero = c.b("zeros_like", x);
+  const Sym low = c.b("where", c.b("less", x, -lambda), like(c, x + bias, x), zero);
+  return one(c.b("where", c.b("greater", x, lambda), like(c, x - bias, x), low));
+}
+Result thresholded_relu(const NodeCall& c) {
+  return one(c.b("where", c.b("greater", c[0], c.real("alpha", 1.0)), c[0], c.b("zeros_like", c[0])));
+}
+// 1 at the first of the largest elements.
+Result hardmax(const NodeCall& c) {
+  const Sym x = c[0];
+  const int64_t axis = c.attribute("axis", -1);
+  Ints line(static_cast<size_t>(x.rank()), 1);
+  const size_t at = static_cast<size_t>(axis < 0 ? axis + x.rank() : axis);
+  line[at] = x.shape()[at];
+  const Sym places = c.b("reshape", c.b("arange", 0, x.shape()[at], 1, DType::Int64), line);
+  return one(like(c, c.b("equal", places, c.b("argmax", x, axis, true)), x));
+}
+// Before opset 13: over all axes from `axis` on, as one.
+template <bool is_log>
+Result flat_softmax(const NodeCall& c) {
+  const Sym x = c[0];
+  const int64_t rank = x.rank(), given = c.attribute("axis", 1), axis = given < 0 ? given + rank : given;
+  Dim rows = 1, columns = 1;
+  for (int64_t i = 0; i < rank; ++i) (i < axis ? rows : columns) *= x.dim(i);
+  const Sym flat = c.b("reshape", x, Ints{rows, columns});
+  return one(c.b("reshape", is_log ? c.b("log_softmax", flat, -1) : c.b("softmax", flat, -1), Ints(x.shape())));
+}
+
+Result gemm(const NodeCall& c) {
+  const auto operand = [&](size_t idx, const char* flag) {
+    return c.attribute(flag, 0) ? c.b("transpose", c[idx], Ints{1, 0}) : c[idx];
+  };
+  const double alpha = c.real("alpha", 1.0), beta = c.real("beta", 1.0);
+  if (alpha == 1 && beta == 1 && c.attribute("transB", 0) && !c.attribute("transA", 0) && c.has(2) && c[2].rank() == 1)
+    return {};  // a dense layer
+  Sym out = c.b("matmul", operand(0, "transA"), operand(1, "transB"));
+  if (alpha != 1) out = like(c, out * alpha, c[0]);
+  if (!c.has(2)) return one(out);
+  return one(out + (beta == 1 ? c[2] : like(c, c[2] * beta, c[0])));
+}
+
+Result is_inf(const NodeCall& c) {
+  const bool negative = c.attribute("detect_negative", 1), positive = c.attribute("detect_positive", 1);
+  const Sym any = c.b("isinf", c[0]);
+  if (negative && positive) return {};
+  if (!negative && !positive) return one(c.b("logical_and", any, false));
+  return one(c.b("logical_and", any, positive ? c.b("greater", c[0], 0.0) : c.b("less", c[0], 0.0)));
+}
+
+Result cumsum(const NodeCall& c) {
+  const bool exclusive = c.attribute("exclusive", 0), reverse = c.attribute("reverse", 0);
+  if (!exclusive && !reverse) return {};
+  const Sym x = c[0];
+  const int64_t given = c.ints(1)[0], axis = given < 0 ? given + x.rank() : given;
+  const Sym from = reverse ? c.b("flip", x, Ints{axis}) : x;
+  Sym out = like(c, c.b("cumsum", from, axis), x);
+  if (exclusive) out = out - from;
+  return one(reverse ? c.b("flip", out, Ints{axis}) : out);
+}
+
+// -- reductions --
+
+Sym whole(const NodeCall&, const Sym& x) { return x; }
+struct Reduction {
+  std::string_view name;
+  int64_t since;  // axes are an input
+  Sym (*before)(const NodeCall& c, const Sym& x);
+  Sym (*after)(const NodeCall& c, const Sym& x);
+};
+const Reduction reductions[] = {
+    {"ReduceL1", 18, [](const NodeCall& c, const Sym& x) { return c.b("abs", x); }, whole},
+    {"ReduceL2", 18, [](const NodeCall&, const Sym& x) { return x * x; },
+     [](const NodeCall& c, const Sym& x) { return like(c, c.b("sqrt", x), c[0]); }},
+    {"ReduceSumSquare", 18, [](const NodeCall&, const Sym& x) { return x * x; }, whole},
+    {"ReduceLogSum", 18, whole, [](const NodeCall& c, const Sym& x) { return like(c, c.b("log", x), c[0]); }}};
+
+// No axes: all, or none where the node says so.
+Result reduce(const NodeCall& c) {
+  const Reduction* found = nullptr;
+  for (const Reduction& entry : reductions)
+    if (entry.name == c.node().type) found = &entry;
+  const std::optional<Ints> axes = c.list_or_input("axes", 1,
+                                                   found                          ? found->since
+                                                   : c.node().type == "ReduceSum" ? 13
+                                                                                  : 18);
+  const bool is_none = !axes || axes->empty(), keep = c.attribute("keepdims", 1);
+  const bool is_noop = is_none && c.attribute("noop_with_empty_axes", 0);
+  if (!found) {
+    if (is_noop) return Items{c.item(0)};
+    if (c[0].dtype() == DType::Bool) {
+      const Value over = is_none ? Value() : Value(*axes);
+      return one(c.node().type == "ReduceMax" ? c.b("any", c[0], over, keep) : c.b("all", c[0], over, keep));
+    }
+    if (!is_none || c.node().type != "ReduceLogSumExp") return {};
+    return one(like(c, c.b("logsumexp", c[0], axes_from(0, c[0].rank()), keep), c[0]));
+  }
+  const Sym x = found->before(c, c[0]);
+  const Sym total = is_noop ? x : like(c, c.b("sum", x, is_none ? Value() : Value(*axes), keep), c[0]);
+  return one(found->after(c, total));
+}
+
+template <bool largest>
+Result arg_extremum(const NodeCall& c) {
+  if (!c.attribute("select_last_index", 0)) return {};
+  const Sym x = c[0];
+  const int64_t given = c.attribute("axis", 0), axis = given < 0 ? given + x.rank() : given;
+  const bool keep = c.attribute("keepdims", 1);
+  const Sym turned = c.b("flip", x, Ints{axis});
+  return one((x.dim(axis) - 1) - (largest ? c.b("argmax", turned, axis, keep) : c.b("argmin", turned, axis, keep)));
+}
+
+// -- normalisation --
+
+struct Normal {
+  Sym out, mean, rstd;
+};
+Normal normalised(const NodeCall& c, const Sym& x, const Ints& axes, double eps) {
+  const Sym mean = c.b("mean", x, axes, true), centred = x - mean;
+  const Sym rstd = c.b("rsqrt", c.b("mean", centred * centred, axes, true) + eps);
+  return {centred * rstd, mean, rstd};
+}
+Sym along_channels(const NodeCall& c, const Sym& value, int64_t rank) {
+  Ints shape(static_cast<size_t>(rank), 1);
+  shape[1] = value.dim(0);
+  return c.b("reshape", value, shape);
+}
+
+Result layer_norm(const NodeCall& c) {
+  if (!c.has_output(1) && !c.has_output(2)) return {};
+  const Sym x = c.b("cast", c[0], DType::Float32);
+  const Normal n = normalised(c, x, axes_from(c.attribute("axis", -1), x.rank()), c.real("epsilon", 1e-5));
+  Sym out = like(c, n.out, c[0]) * c[1];
+  if (c.has(2)) out = out + c[2];
+  return Items{item_of(out.value()), item_of(n.mean.value()), item_of(n.rstd.value())};
+}
+
+Result rms_norm(const NodeCall& c) {
+  const Sym x = c.b("cast", c[0], DType::Float32);
+  const Sym scale =
+      c.b("rsqrt", c.b("mean", x * x, axes_from(c.attribute("axis", -1), x.rank()), true) + c.real("epsilon", 1e-5));
+  return one(like(c, x * scale, c[0]) * c[1]);
+}
+
+Result batch_norm(const NodeCall& c) {
+  if (!c.attribute("training_mode", 0)) return {};
+  const Sym x = c[0];
+  Ints axes{0};
+  for (int64_t axis = 2; axis < x.rank(); ++axis) axes.push_back(axis);
+  const double momentum = c.real("momentum", 0.9);
+  const Normal n = normalised(c, x, axes, c.real("epsilon", 1e-5));
+  const Sym mean = c.b("mean", x, axes), centred = x - n.mean, variance = c.b("mean", centred * centred, axes);
+  const Sym out = n.out * along_channels(c, c[1], x.rank()) + along_channels(c, c[2], x.rank());
+  const auto moved = [&](size_t idx, const Sym& now) {
+    return item_of((c[idx] * momentum + now * (1 - momentum)).value());
+  };
+  return Items{item_of(out.value()), moved(3, mean), moved(4, variance)};
+}
+
+// Before opset 21 scale and bias are those of groups.
+Result group_norm(const NodeCall& c) {
+  const int64_t groups = c.attribute("num_groups", 1);
+  const Dim each = c[0].dim(1) / groups;
+  const auto wide = [&](size_t idx) {
+    return c.b("reshape", c.b("broadcast_to", c.b("reshape", c[idx], Ints{groups, 1}), Ints{groups, each}),
+               Ints{groups * each});
+  };
+  return one(c.b("group_norm", c[0], groups, wide(1), wide(2), c.real("epsilon", 1e-5)));
+}
+
+Result lp_normalization(const NodeCall& c) {
+  const Sym x = c[0];
+  const int64_t axis = c.attribute("axis", -1);
+  const Sym size =
+      c.attribute("p", 2) == 1 ? c.b("sum", c.b("abs", x), axis, true) : c.b("sqrt", c.b("sum", x * x, axis, true));
+  return one(c.b("where", c.b("equal", size, 0.0), c.b("zeros_like", x), x / size));
+}
+
+Result mean_variance(const NodeCall& c) {
+  const Ints axes = c.list("axes", {0, 2, 3});
+  const Sym x = c[0], mean = c.b("mean", x, axes, true), centred = x - mean;
+  return one(centred / (c.b("sqrt", c.b("mean", centred * centred, axes, true)) + 1e-9));
+}
+
+// x / (bias + alpha / size * sum of squares of neighbouring channels)^beta
+Result lrn(const NodeCall& c) {
+  const Sym x = c[0];
+  const int64_t size = c.attribute("size", 1), rank = x.rank();
+  Ints before(static_cast<size_t>(rank), 0), after = before;
+  before[1] = (size - 1) / 2;
+  after[1] = size / 2;
+  const Sym squares = c.b("pad_axes", x * x, before, after);
+  Sym total;
+  for (int64_t i = 0; i < size; ++i) {
+    const Sym part = c.b("narrow", squares, 1, i, x.dim(1));
+    total = total ? total + part : part;
+  }
+  return one(x / c.b("pow", total * (c.real("alpha", 1e-4) / static_cast<double>(size)) + c.real("bias", 1.0),
+                     c.real("beta", 0.75)));
+}
+
+// -- losses --
+
+// With the logarithms of the probabilities as a second result.
+Result cross_entropy(const NodeCall& c) {
+  if (!c.has_output(1)) return {};
+  const Sym probabilities = c.b("log_softmax", c[0], 1), target = c.b("cast", c[1], DType::Int64);
+  const Sym loss =
+      c.b("nll_loss", probabilities, target, c[2], c.attribute("ignore_index", -100), c.text("reduction", "mean"));
+  return Items{item_of(loss.value()), item_of(probabilities.value())};
+}
+
+const ImportEntry entries[] = {{"Sum", sum},
+                               {"Mean", mean},
+                               {"Max", nothing_to_do<1>},
+                               {"Min", nothing_to_do<1>},
+                               {"Clip", clip},
+                               {"Selu", selu},
+                               {"HardSigmoid", hard_sigmoid},
+                               {"Shrink", shrink},
+                               {"ThresholdedRelu", thresholded_relu},
+                               {"Hardmax", hardmax},
+                               {"Softmax", flat_softmax<false>, 13},
+                               {"LogSoftmax", flat_softmax<true>, 13},
+                               {"Gemm", gemm},
+                               {"IsInf", is_inf},
+                               {"CumSum", cumsum},
+                               {"ReduceL1", reduce},
+                               {"ReduceL2", reduce},
+                               {"ReduceSumSquare", reduce},
+                               {"ReduceLogSum", reduce},
+                               {"ReduceLogSumExp", reduce},
+                               {"ReduceSum", reduce},
+                               {"ReduceMean", reduce},
+                               {"ReduceMax", reduce},
+                               {"ReduceMin", reduce},
+                               {"ReduceProd", reduce},
+                               {"ArgMax", arg_extremum<true>},
+                               {"ArgMin", arg_extremum<false>},
+                               {"LayerNormalization", layer_norm},
+                               {"RMSNormalization", rms_norm},
+                               {"BatchNormalization", batch_norm},
+                               {"GroupNormalization", group_norm, 21},
+                               {"LpNormalization", lp_normalization},
+                               {"MeanVarianceNormalization", mean_variance},
+                               {"LRN", lrn},
+                               {"SoftmaxCrossEntropyLoss", cross_entropy}};
+
+}  // namespace
+
+std::span<const ImportEntry> math_rules() { return entries; }
+
+}  // namespace morel::onnx
