@@ -1,25 +1,17 @@
 """ONNX, for the operators of the proof: exported, run by ONNX Runtime, read back, and the node tests of onnx.backend.test."""
 
-import sys
 import tempfile
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import onnx_nodes
 
 import morel as ms
 from morel import Tensor, _core, ops
 
 
-def _while(x):
-    while x.sum() < 10:
+def _control(x):
+    while x.abs().sum() < 100:
         x = x * 2
-    return x
-
-
-def _if(x):
     return x + 1 if x.sum() > 0 else x - 1
 
 
@@ -44,8 +36,7 @@ CASES = {
     "topk": (lambda x: ops.topk(x, 2), (4, 3), ("TopK",)),
     "cumsum": (lambda x: ops.cumsum(x, 1), (4, 3), ("CumSum",)),
     "dropout": (lambda x: ops.dropout(x, 0.5, training=False), (4, 3), ("Dropout",)),
-    "while": (_while, (4, 3), ("Loop",)),
-    "if": (_if, (4, 3), ("If",)),
+    "while/if": (_control, (4, 3), ("Loop", "If")),
     "scatter_add_": (
         lambda x: (x * 1).scatter_add_(0, Tensor([[1, 0, 1]]), ops.ones((1, 3))),
         (4, 3),
@@ -103,9 +94,3 @@ def prove():
         **{f"onnx node tests {kind}": nodes.count(kind) for kind in ("passed", "failed", "refused")},
     }
     return {"cells": cells, "numbers": numbers}
-
-
-if __name__ == "__main__":
-    import json
-
-    print(json.dumps(prove(), indent=2))
