@@ -22,10 +22,6 @@ bool any_distributed(std::span<const Value> args) {
   });
 }
 
-bool is_primitive(const OpDef& op) {
-  return op.loop || op.view || op.views || op.reduce || op.rows || op.kernel || op.control != Control::None;
-}
-
 const Mesh& mesh_of(const OpDef& op, std::span<const Value> args) {
   const Mesh* mesh = nullptr;
   for (const Value& value : tensors_of(op, args)) {
