@@ -36,6 +36,12 @@ int choose_isa() {
 
 }  // namespace
 
+std::string reduction_name(std::string_view op, DType in, DType out, ProgramKind kind) {
+  std::string name(op);
+  for (const DType dtype : {in, out}) (name += '.') += info(dtype).short_name;
+  return name + (kind == ProgramKind::Rows ? ".rows" : ".columns");
+}
+
 int active_isa() {
   static const int isa = choose_isa();
   return isa;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "morel/loops/program.h"
@@ -20,6 +21,9 @@ struct LibraryEntry {
 
 // Defined by the generated loops_table.cc, sorted by name.
 std::span<const LibraryEntry> library();
+
+// Name of an operator's reduction: "sum.f32.f32.rows".
+std::string reduction_name(std::string_view op, DType in, DType out, ProgramKind kind);
 
 // Highest instruction set of this machine, lowered by MOREL_ISA=sse4|avx2|avx512; -1 when there is none that we have
 // kernels for, or when MOREL_KERNELS=interp asks for the interpreter.

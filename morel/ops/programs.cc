@@ -4,6 +4,7 @@
 #include <set>
 #include <shared_mutex>
 
+#include "morel/loops/library.h"
 #include "morel/ops/registry.h"
 
 namespace morel {
@@ -33,8 +34,7 @@ loops::Program elementwise_program(const OpDef& op, DType dtype) {
 }
 
 std::string reduce_name(const OpDef& op, DType in, DType out, loops::ProgramKind kind) {
-  return cat(op.name, ".", info(in).short_name, ".", info(out).short_name,
-             kind == loops::ProgramKind::Rows ? ".rows" : ".columns");
+  return loops::reduction_name(op.name, in, out, kind);
 }
 
 loops::Program reduce_program(const OpDef& op, DType in, DType out, loops::ProgramKind kind) {

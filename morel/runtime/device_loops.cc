@@ -5,10 +5,10 @@
 #include <mutex>
 
 #include "morel/kernels/tensor_view.h"
+#include "morel/loops/run/elementwise.h"
 #include "morel/ops/registry.h"
 #include "morel/runtime/device.h"
 #include "morel/runtime/eager.h"
-#include "morel/runtime/loop_kernel.h"
 #include "morel/runtime/reduce.h"
 #include "morel/tensor/scalar.h"
 
@@ -212,7 +212,8 @@ Tensor device_scalar(Device device, const Value& number, DType dtype) {
 }
 
 DeviceOperand device_operand(const TensorImpl* tensor, const Shape& space) {
-  return {tensor->storage.get(), tensor->layout.offset * size_of(tensor->dtype), broadcast_strides(tensor, space)};
+  return {tensor->storage.get(), tensor->layout.offset * size_of(tensor->dtype),
+          loops::broadcast_strides(tensor, space)};
 }
 
 void copy_on_device(const Tensor& target, const Tensor& source) {
@@ -243,7 +244,7 @@ void reduce_on_device(const OpDef& op, const Tensor& input, const Ints& axes, co
   Split split = split_axes(source, axes, out, keep_dims);
   std::optional<Line> line = merged(split);
   if (!line) {
-    source = reduced_last(input, axes);
+    source = contiguous(input.with_layout(loops::reduced_last(input->layout, axes)));
     Ints last;
     for (int64_t axis = input.rank() - static_cast<int64_t>(axes.size()); axis < input.rank(); ++axis)
       last.push_back(axis);

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "morel/runtime/eager.h"
+#include "morel/runtime/loop_kernel.h"
 #include "morel/runtime/reduce.h"
 
 namespace morel {
@@ -11,21 +12,20 @@ using Kind = FusedBody::Kind;
 
 FusedLoop::FusedLoop(Ref<Graph> graph) : graph_(std::move(graph)), body_(describe_fused(*graph_)) {
   const Graph& body = *graph_;
-  const auto kernel = [](loops::Program program) { return std::make_unique<LoopKernel>(std::move(program)); };
+  const auto kernel = [](loops::Program program) { return std::make_unique<LateKernel>(std::move(program)); };
   switch (body_.kind) {
     case Kind::Elementwise:
       program_ = fused_program(body);
       loop_ = kernel(program_);
       break;
     case Kind::Rows: {
-      rows_ = std::make_unique<RowsKernel>();
+      rows_ = std::make_unique<loops::RowsKernel>();
       program_ = fused_program(body);
-      rows_->signature = signature_of(program_);
+      rows_->signature = loops::signature_from(signature_of(program_));
       rows_->rows = kernel(program_);
       if (!body_.columns) break;
-      loops::Program columns = fused_columns_program(body);
-      rows_->columns_signature = signature_of(columns);
-      rows_->columns = kernel(std::move(columns));
+      rows_->columns = kernel(fused_columns_program(body));
+      rows_->sum = &partial_sums();
       break;
     }
     case Kind::Reduction:
@@ -59,8 +59,8 @@ bool FusedLoop::run(std::span<const Value> inputs, std::span<Tensor> outs) const
   const Call call(inputs);
   if (!can_run(call)) return false;
   switch (body_.kind) {
-    case Kind::Elementwise: run_fused_loop(*loop_, inputs, outs); break;
-    case Kind::Rows: run_fused_rows(*rows_, call.space, inputs, outs); break;
+    case Kind::Elementwise: loops::run_elementwise(*loop_, inputs, outs); break;
+    case Kind::Rows: run_rows(call, outs); break;
     case Kind::Reduction: reduce(call, outs); break;
   }
   return true;
@@ -85,7 +85,7 @@ SmallVector<Layout, 4> FusedLoop::layouts(std::span<const Value> inputs, std::sp
       if (own || !node_of(arg) || !same(shape_of(arg), body_.space) || node->op->has(kConverts)) continue;
       const TensorImpl* tensor = order.at(node_of(arg));
       if (!tensor || tensor->contiguous) break;
-      own = find_donor({&tensor, 1}, call.space);
+      own = loops::find_donor({&tensor, 1}, call.space);
     }
   }
   for (size_t i = 0; i < types.size(); ++i)
@@ -93,9 +93,15 @@ SmallVector<Layout, 4> FusedLoop::layouts(std::span<const Value> inputs, std::sp
   return out;
 }
 
+void FusedLoop::run_rows(const Call& call, std::span<Tensor> outs) const {
+  loops::RowOperands in;
+  for (const Value& input : call.inputs) in.tensors[in.count++] = input.tensor_impl();
+  loops::run_rows(*rows_, in, call.space, call.space.size() - 1, outs);
+}
+
 void FusedLoop::reduce(const Call& call, std::span<Tensor> outs) const {
   const Node& node = *body_.reduce;
-  ReduceLoop loop{*by_rows_, *by_columns_, {}};
+  loops::ReduceLoop loop{*by_rows_, *by_columns_, {}};
   const auto add = [&](const TensorImpl* tensor) {
     loop.operands.push_back(
         {static_cast<char*>(tensor->data()), tensor->layout.shape == call.space ? size_of(tensor->dtype) : 0});
@@ -106,7 +112,8 @@ void FusedLoop::reduce(const Call& call, std::span<Tensor> outs) const {
   const DType computed = compute_dtype(wanted.dtype());
   const Tensor out = computed == wanted.dtype() ? wanted : Tensor::empty(wanted.shape(), computed);
   const Ints axes = normalize_axes(*node.op, "axis", node.args[1], static_cast<int64_t>(call.space.size()));
-  reduce_loop(*node.op, loop, type_of(node.args[0]).dtype, call.space, axes, out, node.args[2].boolean());
+  loops::reduce(OpReduction(*node.op), loop, type_of(node.args[0]).dtype, call.space, axes, out,
+                node.args[2].boolean());
   if (computed != wanted.dtype()) copy_into(wanted, out);
 }
 

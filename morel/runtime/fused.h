@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "morel/runtime/loop_kernel.h"
+#include "morel/loops/run/rows.h"
 #include "morel/transform/fused.h"
 
 namespace morel {
@@ -23,14 +23,15 @@ class FusedLoop {
  private:
   struct Call;  // operands and the space that they span
   bool can_run(const Call& call) const;
+  void run_rows(const Call& call, std::span<Tensor> outs) const;
   void reduce(const Call& call, std::span<Tensor> outs) const;
 
   Ref<Graph> graph_;
   FusedBody body_;
-  loops::Program program_;                            // Elementwise, Rows
-  std::unique_ptr<LoopKernel> loop_;                  // Elementwise
-  std::unique_ptr<RowsKernel> rows_;                  // Rows
-  std::unique_ptr<LoopKernel> by_rows_, by_columns_;  // Reduction
+  loops::Program program_;                               // Elementwise, Rows
+  std::unique_ptr<loops::Kernel> loop_;                  // Elementwise
+  std::unique_ptr<loops::RowsKernel> rows_;              // Rows
+  std::unique_ptr<loops::Kernel> by_rows_, by_columns_;  // Reduction
 };
 
 }  // namespace morel

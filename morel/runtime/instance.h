@@ -5,8 +5,8 @@
 #include <atomic>
 #include <mutex>
 
-#include "morel/runtime/memory_plan.h"
 #include "morel/runtime/step.h"
+#include "morel/tensor/memory_plan.h"
 
 namespace morel {
 

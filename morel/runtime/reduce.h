@@ -1,30 +1,28 @@
-// Reduction of a tensor into an existing one; also used where partial results of other kernels are combined.
+// The reduction of an operator's entry.
 #pragma once
 
+#include "morel/loops/run/reduce.h"
 #include "morel/ops/registry.h"
-#include "morel/runtime/loop_kernel.h"
 
 namespace morel {
 
-// out = op over `axes` (sorted, non-negative) of input. `out` has the shape of the result and a dtype that the library
-// reduces input's dtype to (has_reduce_program). Positional operators need axes that can be merged into one.
-void reduce_into(const OpDef& op, const Tensor& input, const Ints& axes, const Tensor& out, bool keep_dims);
+class OpReduction final : public loops::Reduction {
+ public:
+  explicit OpReduction(const OpDef& op) : Reduction(*op.reduce), entry_(op) {}
+  const loops::Kernel& kernel(DType in, DType out, loops::ProgramKind kind) const override;
 
-// The reduced axes in one piece behind the others, so that positions count along all of them; contiguous.
-Tensor reduced_last(const Tensor& input, const Ints& axes);
-
-// What a reduction reduces, where a loop computes it from contiguous tensors of the same shape and from scalars.
-struct ReduceLoop {
-  struct Operand {
-    char* data;
-    int64_t stride;  // in bytes from element to element; 0 for scalars
-  };
-  const LoopKernel &rows, &columns;  // the operands, then the result
-  SmallVector<Operand, 8> operands;
+ private:
+  const OpDef& entry_;
 };
-// out = op over `axes` of the elements of `space`, which have the type `in`. `out` has the type in which op computes.
-// The order is that of reduce_into for a contiguous tensor.
-void reduce_loop(const OpDef& op, const ReduceLoop& loop, DType in, const Shape& space, const Ints& axes,
-                 const Tensor& out, bool keep_dims);
+
+// To what the input is converted, and in what type the result is computed before it is converted to `wanted`: pairs
+// that the library has.
+struct ReduceTypes {
+  DType in, out;
+};
+ReduceTypes reduce_types(const OpDef& op, DType in, DType wanted);
+
+// Adds the partial sums of columns kernels.
+const loops::Reduction& partial_sums();
 
 }  // namespace morel

@@ -1,5 +1,5 @@
 // The memory plan: no two buffers that live at the same time overlap, and little is lost to gaps.
-#include "morel/runtime/memory_plan.h"
+#include "morel/tensor/memory_plan.h"
 
 #include <random>
 

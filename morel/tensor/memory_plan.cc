@@ -1,4 +1,4 @@
-#include "morel/runtime/memory_plan.h"
+#include "morel/tensor/memory_plan.h"
 
 #include <algorithm>
 #include <array>
