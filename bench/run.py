@@ -18,6 +18,7 @@ from pathlib import Path
 
 import compile_time
 import limits as machine
+import lite
 import report
 from cases import BUSY_CASE, CASE_NAMES, CASES, IMPORT_CASES
 from compare import difference, load
@@ -49,6 +50,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=0.5, help="measuring time per case and round")
     parser.add_argument("--json", type=Path, help="file for the figures")
     parser.add_argument("--compile-time", action="store_true", help="instead: compile time against depth, Morel alone")
+    parser.add_argument("--lite", action="store_true", help="instead: LeNet as a model for devices")
     parser.add_argument("--keep-better", action="store_true", help="keep better figures that FILE already has")
     parser.add_argument("--no-morel", action="store_true", help="the peers alone")
     parser.add_argument("--update-docs", action="store_true", help="put the tables into docs/performance.md")
@@ -59,7 +61,7 @@ def parse_arguments() -> argparse.Namespace:
     for peer in arguments.peers:
         if peer not in PEERS:
             parser.error(f"--peers: {peer!r} is none of {', '.join(PEERS)}")
-    if not arguments.json and not arguments.compile_time:
+    if not (arguments.json or arguments.compile_time or arguments.lite):
         parser.error("--json is needed: the file for the figures")
     if min(arguments.threads) < 1 or arguments.repeat < 0:
         parser.error("--threads must be at least 1 and --repeat at least 0")
@@ -238,6 +240,9 @@ def main() -> int:
     arguments = parse_arguments()
     if arguments.compile_time:
         compile_time.run(compile_time.DEPTHS, max(arguments.repeat, 1), arguments.update_docs)
+        return 0
+    if arguments.lite:
+        lite.run(max(arguments.repeat, 1), arguments.update_docs)
         return 0
     # An end from outside must end the worker too: subprocess does that when an exception passes through it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))

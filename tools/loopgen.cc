@@ -1,6 +1,6 @@
-// morel-loopgen --out FOLDER [--shards N] [--isas sse4,avx2,...]: writes the C text of the ahead-of-time loop library,
-// loops_<isa>_<shard>.c, and its table, loops_table.cc. The shard of a loop depends on its name alone, so a changed
-// operator changes one file per instruction set.
+// morel-loopgen --out FOLDER [--shards N] [--isas sse4,avx2,...] [--only FILE]: writes the C text of the ahead-of-time
+// loop library, loops_<isa>_<shard>.c, and its table, loops_table.cc. The shard of a loop depends on its name alone, so
+// a changed operator changes one file per instruction set. FILE: names of programs, one a line; others are left out.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +24,7 @@ struct Options {
   std::filesystem::path folder;
   size_t num_shards = 8;
   std::vector<std::string> isas;
+  std::filesystem::path only;
 };
 
 // Types that programs seldom meet are compiled for the lowest instruction set only. For complex types that is also a
@@ -93,6 +94,12 @@ void generate(const Options& options) {
   std::filesystem::create_directories(options.folder);
   std::vector<loops::Program> programs = ahead_of_time_programs();
   std::sort(programs.begin(), programs.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  if (!options.only.empty()) {
+    std::ifstream file(options.only);
+    std::set<std::string> wanted;
+    for (std::string name; std::getline(file, name);) wanted.insert(name);
+    std::erase_if(programs, [&](const loops::Program& program) { return !wanted.contains(program.name); });
+  }
   std::set<std::string> symbols;
   for (const loops::Program& program : programs) {
     MOREL_CHECK(symbols.insert(codegen::c_symbol(program.name, "")).second, Internal, "two loop programs are named ",
@@ -119,10 +126,11 @@ Options parse(int argc, char** argv) {
     if (key == "--out") options.folder = argv[i + 1];
     else if (key == "--shards") options.num_shards = std::max(1, std::atoi(argv[i + 1]));
     else if (key == "--isas") isas = argv[i + 1];
+    else if (key == "--only") options.only = argv[i + 1];
     else raise(ErrorKind::Value, "unknown option ", key);
   }
   MOREL_CHECK(argc % 2 == 1 && !options.folder.empty(), Value,
-              "usage: morel-loopgen --out FOLDER [--shards N] [--isas sse4,avx2,...]");
+              "usage: morel-loopgen --out FOLDER [--shards N] [--isas sse4,avx2,...] [--only FILE]");
 #if defined(__x86_64__)
   if (isas.empty()) isas = "sse4,avx2,avx512";
 #else

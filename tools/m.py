@@ -77,6 +77,12 @@ def op(options):
     run([venv_python(), "-m", "morel.tools.op", *options.args])
 
 
+def lite_size(options):
+    environment.setup()
+    builder.build(targets=["python_package"])
+    run([venv_python(), "tools/lite_size.py"])
+
+
 def wheel(options):
     environment.setup()
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
@@ -132,6 +138,7 @@ def parser():
     command("fmt", fmt, "format C++ and Python sources in place")
     command("lint", run_lint, "check formatting, layers, folder READMEs, sizes and links")
     command("docs", docs, "check the links between the documents; write API pages and types for editors into build/")
+    command("lite-size", lite_size, "build the smallest library for devices and print its size")
     command("wheel", wheel, "build a manylinux wheel into dist/")
     sub = command("clean", clean, "remove what was built")
     sub.add_argument("--all", action="store_true", help="the virtual environment too")

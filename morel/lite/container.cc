@@ -1,6 +1,5 @@
 #include "morel/lite/container.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -29,8 +28,9 @@ struct Section {
 
 // Of header and table, with the checksum itself taken as 0.
 uint64_t header_checksum(Bytes head) {
-  std::vector<std::byte> copy(head.begin(), head.end());
-  std::fill_n(copy.begin() + checksum_at, sizeof(uint64_t), std::byte{0});
+  std::vector<std::byte> copy(head.begin(), head.begin() + checksum_at);
+  copy.resize(header_bytes);
+  copy.insert(copy.end(), head.begin() + header_bytes, head.end());
   return checksum(copy);
 }
 
@@ -91,13 +91,13 @@ uint64_t checksum(Bytes bytes) {
   return out ^ out >> 32;
 }
 
-Model read_model(Bytes file, const std::string& name) {
+PlanFile read_plan(Bytes file, const std::string& name) {
   check_header(file, name);
   const Bytes plan = section_of(file, name, SectionKind::Plan), weights = section_of(file, name, SectionKind::Weights);
   const uint64_t weights_at = static_cast<uint64_t>(weights.data() - file.data());
   if (weights_at % page_bytes)
     raise_bad_file(name, weights_at, "the weights do not start at a multiple of ", page_bytes);
-  Model out{{}, weights};
+  PlanFile out{{}, weights};
   const uint64_t offset = static_cast<uint64_t>(plan.data() - file.data());
   Reader reader(plan, name, offset);
   reader(out.plan);
@@ -106,7 +106,7 @@ Model read_model(Bytes file, const std::string& name) {
   return out;
 }
 
-std::vector<std::byte> write_model(const Plan& plan, Bytes weights) {
+std::vector<std::byte> write_plan(const Plan& plan, Bytes weights) {
   Writer writer;
   writer(const_cast<Plan&>(plan));  // fields() serves the reader too
   const std::vector<std::byte>& body = writer.bytes();

@@ -31,15 +31,15 @@ inline int64_t weight_offset(int64_t end, int64_t bytes) {
 // Any changed bit, and nearly any other damage, changes it.
 uint64_t checksum(Bytes bytes);
 
-struct Model {
+struct PlanFile {
   Plan plan;
   Bytes weights;  // within the bytes of the file
 };
 // Reads and checks a whole file; what is wrong with it is a ValueError with `name` and the offset. Everything that the
 // plan refers to is there and within bounds then.
-Model read_model(Bytes file, const std::string& name);
+PlanFile read_plan(Bytes file, const std::string& name);
 
 // The plan as bytes of a file; `weights` are placed with weight_offset().
-std::vector<std::byte> write_model(const Plan& plan, Bytes weights);
+std::vector<std::byte> write_plan(const Plan& plan, Bytes weights);
 
 }  // namespace morel::lite

@@ -83,7 +83,7 @@ struct Arg {
   enum class Tag : uint8_t { None, Bool, Int, Float, DType, Complex, Str, Ints, Floats, List, Value, Number };
   Tag tag = Tag::None;
   Size size;                   // Bool, Int; DType: its number
-  int32_t value = -1;          // Value, Number (the one element of that value)
+  int32_t value = -1;          // Value; Number: its one element, or all of them as integers where it has an axis
   std::vector<double> floats;  // Float, Complex, Floats
   std::string text;            // Str
   Sizes sizes;                 // Ints

@@ -124,7 +124,7 @@ class Verifier {
     switch (arg.tag) {
       case Arg::Tag::Value: return need(is_index(arg.value, function.values), "an argument is not there");
       case Arg::Tag::Number:
-        need(is_index(arg.value, function.values) && !function.values[static_cast<size_t>(arg.value)].shape.size(),
+        need(is_index(arg.value, function.values) && function.values[static_cast<size_t>(arg.value)].shape.size() <= 1,
              "an argument that is to be a number is none");
         return;
       case Arg::Tag::DType:

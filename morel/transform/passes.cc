@@ -20,6 +20,7 @@ namespace {
 
 struct Pass {
   std::string_view name;
+  bool changes_operators;  // makes groups of them, or orders them for a run here
   void (*run)(Graph& graph, Evaluator evaluate, RuleCounts& counts);
 };
 // All gradients are taken: nothing needs to know any more where they stop.
@@ -51,13 +52,13 @@ void settle_sizes(Graph& graph, SymbolicSizes& sizes) {
 }
 
 constexpr Pass passes[] = {
-    {"simplify",
+    {"simplify", false,
      [](Graph& graph, Evaluator evaluate, RuleCounts& counts) {
        forget_gradient_stops(graph);
        if (SymbolicSizes* sizes = SymbolicSizes::current()) settle_sizes(graph, *sizes);
        simplify(graph, evaluate, &counts);
      }},
-    {"fold",
+    {"fold", false,
      [](Graph& graph, Evaluator evaluate, RuleCounts& counts) {
        if (!evaluate || graph.is_function) return;  // which captures nothing
        const int64_t folded = fold_constants(graph, evaluate);
@@ -65,9 +66,9 @@ constexpr Pass passes[] = {
        counts["constants"] = folded;
        simplify(graph, evaluate, &counts);
      }},
-    {"fuse", [](Graph& graph, Evaluator, RuleCounts&) { fuse(graph); }},
-    {"schedule", [](Graph& graph, Evaluator, RuleCounts&) { schedule_updates(graph); }},
-    {"recompute", [](Graph& graph, Evaluator, RuleCounts&) { recompute_cheap(graph); }},
+    {"fuse", true, [](Graph& graph, Evaluator, RuleCounts&) { fuse(graph); }},
+    {"schedule", true, [](Graph& graph, Evaluator, RuleCounts&) { schedule_updates(graph); }},
+    {"recompute", true, [](Graph& graph, Evaluator, RuleCounts&) { recompute_cheap(graph); }},
 };
 
 // Writes one stage; a folder that cannot be written to is no reason to fail.
@@ -86,7 +87,7 @@ void dump(Graph& graph, int64_t number, std::string_view stage, const RuleCounts
 
 }  // namespace
 
-std::vector<PassTime> optimise(Graph& graph, Evaluator evaluate) {
+std::vector<PassTime> optimise(Graph& graph, Evaluator evaluate, bool fuses) {
   static std::atomic<int64_t> next{0};
   const char* wanted = std::getenv("MOREL_DUMP");
   const bool dumps = wanted && std::string_view(wanted) == "passes";
@@ -100,6 +101,7 @@ std::vector<PassTime> optimise(Graph& graph, Evaluator evaluate) {
   int stage = 1;
   std::vector<PassTime> times;
   for (const Pass& pass : passes) {
+    if (pass.changes_operators && !fuses) continue;
     RuleCounts counts;
     const auto began = std::chrono::steady_clock::now();
     pass.run(graph, evaluate, counts);

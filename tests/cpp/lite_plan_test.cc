@@ -72,12 +72,12 @@ std::vector<std::byte> sample_file(const Plan& plan) {
   std::vector<std::byte> weights(128);
   const float numbers[] = {1, 2, 3, 4};
   std::memcpy(weights.data() + 64, numbers, sizeof numbers);
-  return write_model(plan, weights);
+  return write_plan(plan, weights);
 }
 
 std::string error_of(Bytes file) {
   try {
-    read_model(file, "x.ms");
+    read_plan(file, "x.ms");
   } catch (const Error& error) {
     EXPECT_NE(error.kind(), ErrorKind::Internal) << error.message();
     return error.message();
@@ -87,12 +87,12 @@ std::string error_of(Bytes file) {
 
 TEST(LitePlan, IsReadAsItWasWritten) {
   const std::vector<std::byte> file = sample_file(sample_plan());
-  const Model model = read_model(file, "x.ms");
+  const PlanFile model = read_plan(file, "x.ms");
   EXPECT_EQ(model.weights.size(), 128u);
   EXPECT_EQ((model.weights.data() - file.data()) % static_cast<ptrdiff_t>(page_bytes), 0);
   EXPECT_EQ(model.plan.functions[0].steps[0].name, "add.f32");
   EXPECT_EQ(model.plan.functions[0].values[1].quantisation->zero_points[3], 3);
-  EXPECT_EQ(write_model(model.plan, model.weights), file);
+  EXPECT_EQ(write_plan(model.plan, model.weights), file);
 }
 
 TEST(LitePlan, SizesAreEvaluated) {

@@ -25,4 +25,5 @@ NB_MODULE(_core, module) {
   bind_training(module);
   bind_compiled_call(module);
   bind_dist(module);
+  bind_lite(module);
 }

@@ -121,28 +121,33 @@ class CompiledFunction:
             return session.compile(lambda: self._build(leaves, structure, places))
 
     def _build(self, leaves, structure, places):
-        name = getattr(self.function, "__name__", type(self.function).__name__)
-        _core.graph_begin(name)
-        try:
-            inside = [_core.graph_parameter(leaf) if isinstance(leaf, _core.Tensor) else leaf for leaf in leaves]
-            args, kwargs = unflatten(structure, inside)
-            with recorded_facts() as facts:
-                output = Interpreter().call(self.function, args, kwargs)
-            results, tree = flatten(output)
-            constants = [None if isinstance(result, _core.Tensor) else (plain(result),) for result in results]
-            tensors = [result for result in results if isinstance(result, _core.Tensor)]
-            changed = _core.graph_write_back([leaf for leaf in inside if isinstance(leaf, _core.Tensor)])
-            if changed and places is not None:
-                raise Unsupported(
-                    f"'{name}' changes an argument in place, which a gradient of PyNative mode cannot follow"
-                )
-            graph = _core.graph_end(tensors) if places is None else _core.graph_end_trained(tensors, places)
-        except BaseException:
-            _core.graph_abort()
-            raise
+        graph, tree, constants, facts = traced(self.function, leaves, structure, places)
         if places is None:
             graph.compile()
-        return _Entry(graph, tree, constants, facts.values())
+        return _Entry(graph, tree, constants, facts)
+
+
+def traced(function, leaves, structure, places=None):
+    """The graph of a call whose flattened arguments are ``leaves``, not compiled yet; how its results are put together, those
+    that are no tensors, and the Python values that it relies on. Within a ``Session``."""
+    name = getattr(function, "__name__", type(function).__name__)
+    _core.graph_begin(name)
+    try:
+        inside = [_core.graph_parameter(leaf) if isinstance(leaf, _core.Tensor) else leaf for leaf in leaves]
+        args, kwargs = unflatten(structure, inside)
+        with recorded_facts() as facts:
+            output = Interpreter().call(function, args, kwargs)
+        results, tree = flatten(output)
+        constants = [None if isinstance(result, _core.Tensor) else (plain(result),) for result in results]
+        tensors = [result for result in results if isinstance(result, _core.Tensor)]
+        changed = _core.graph_write_back([leaf for leaf in inside if isinstance(leaf, _core.Tensor)])
+        if changed and places is not None:
+            raise Unsupported(f"'{name}' changes an argument in place, which a gradient of PyNative mode cannot follow")
+        graph = _core.graph_end(tensors) if places is None else _core.graph_end_trained(tensors, places)
+    except BaseException:
+        _core.graph_abort()
+        raise
+    return graph, tree, constants, facts.values()
 
 
 def call_compiled_cell(cell, call, args, kwargs):

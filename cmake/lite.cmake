@@ -1,0 +1,47 @@
+# Libraries for devices (morel/lite/README.md): no graph, no operator rules, no compiler, no oneDNN.
+#   libmorel_lite.so       all kernels and loops, from objects of libmorel.so
+#   libmorel_lite_core.so  for given models and AVX2 alone, and small: `./m lite-size` selects and builds it
+set(device_folders "base|tensor|kernels|loops/run|lite")
+set(device_objects $<TARGET_OBJECTS:morel_core>)
+set(device_objects
+    "$<FILTER:${device_objects},INCLUDE,/morel/(${device_folders})/[a-z0-9_]+[.]cc|/loops/library[.]cc>")
+set(device_objects "$<FILTER:${device_objects},EXCLUDE,_onednn[.]cc>")
+set(without_onednn morel/kernels/conv_onednn.cc morel/kernels/gemm_onednn.cc)  # say that it is not there
+add_library(morel_lite SHARED ${device_objects} $<TARGET_OBJECTS:morel> ${without_onednn})
+target_include_directories(morel_lite PUBLIC ${CMAKE_SOURCE_DIR})
+target_compile_features(morel_lite PUBLIC cxx_std_20)
+target_link_libraries(morel_lite PRIVATE morel_flags)
+add_executable(lite_predict examples/cpp/lite_predict.cc)
+target_link_libraries(lite_predict PRIVATE morel_lite)
+
+set(core_dtypes 0x81bu)  # Bool, Int8, Int32, Int64, Float32 (tensor/dtype.h)
+# The core is compiled for its selection: selection.h and loops.txt, which `./m lite-size` writes.
+set(core ${CMAKE_BINARY_DIR}/lite_core)
+set(core_loops ${core}/loops_avx2_0.c ${core}/loops_table.cc)
+add_custom_command(
+  OUTPUT ${core_loops}
+  COMMAND morel-loopgen --out ${core} --shards 1 --isas avx2 --only ${core}/loops.txt
+  DEPENDS morel-loopgen ${core}/loops.txt
+  COMMENT "Writing the loops of the core"
+  VERBATIM)
+set_source_files_properties(${core}/loops_avx2_0.c PROPERTIES COMPILE_OPTIONS "${loop_options};${MOREL_FLAGS_avx2}")
+set(patterns)
+foreach(folder base tensor kernels loops/run lite lite/core)
+  list(APPEND patterns morel/${folder}/*.cc)
+endforeach()
+file(GLOB device_sources CONFIGURE_DEPENDS ${patterns})
+list(FILTER device_sources EXCLUDE REGEX "/tensor/symbolic\\.cc$")
+add_library(morel_lite_core SHARED EXCLUDE_FROM_ALL ${device_sources} morel/loops/library.cc ${core_loops})
+target_include_directories(morel_lite_core PUBLIC ${CMAKE_SOURCE_DIR})
+target_link_libraries(morel_lite_core PRIVATE morel_flags)
+target_compile_definitions(
+  morel_lite_core PRIVATE MOREL_ONLY_AVX2 MOREL_DTYPE_MASK=${core_dtypes} MOREL_SELECTION="${core}/selection.h")
+target_compile_options(
+  morel_lite_core
+  PRIVATE -O2 -ffunction-sections -fdata-sections -fvisibility=hidden
+          $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>
+          $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/morel/lite/core/dtypes.h>)
+target_link_options(morel_lite_core PRIVATE -Wl,--gc-sections -Wl,-s
+                    -Wl,--version-script=${CMAKE_SOURCE_DIR}/morel/lite/core/exports.map)
+add_executable(lite_predict_core EXCLUDE_FROM_ALL examples/cpp/lite_predict.cc)
+target_link_libraries(lite_predict_core PRIVATE morel_lite_core)

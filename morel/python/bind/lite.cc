@@ -1,0 +1,60 @@
+// Models for devices: conversion of graphs, and the runtime that devices have.
+#include <nanobind/stl/pair.h>
+
+#include "morel/base/file.h"
+#include "morel/lite/converter/convert.h"
+#include "morel/lite/converter/requirements.h"
+#include "morel/lite/model.h"
+#include "morel/python/bind/bind.h"
+#include "morel/python/bind/graph.h"
+#include "morel/transform/passes.h"
+
+namespace morel::bind {
+namespace {
+
+void convert_graph(PyGraph& self, const std::string& path, const std::vector<std::string>& inputs,
+                   const std::vector<std::string>& outputs,
+                   const std::vector<std::pair<Tensor, std::string>>& weight_names, bool fixed_sizes) {
+  {
+    const SymbolicSizes::Use sizes(self.graph->sizes.get());
+    optimise(*self.graph, &execute, false);
+  }
+  const lite::Converted made = lite::convert(*self.graph, {inputs, outputs, weight_names, fixed_sizes});
+  AtomicFile file(path);
+  file.write(lite::write_plan(made.plan, made.weights));
+  file.commit();
+}
+
+nb::list tensors_of(std::span<const lite::TensorRef> list) {
+  nb::list out;
+  for (const lite::TensorRef& tensor : list) out.append(nb::make_tuple(tensor.name(), nb::cast(tensor.tensor())));
+  return out;
+}
+
+// What a library needs to run the model: kernels of the table, and loop programs.
+nb::tuple requirements_of(const lite::Model& model) {
+  const lite::Requirements found = lite::requirements(model.plan());
+  return nb::make_tuple(std::vector<std::string>(found.kernels.begin(), found.kernels.end()),
+                        std::vector<std::string>(found.loops.begin(), found.loops.end()));
+}
+
+}  // namespace
+
+void bind_lite(nb::module_& module) {
+  module.def("lite_convert", &convert_graph, nb::arg("graph"), nb::arg("path"), nb::arg("inputs"), nb::arg("outputs"),
+             nb::arg("weight_names"), nb::arg("fixed_sizes"),
+             "Writes a graph that is not compiled as a model for devices.");
+  nb::class_<lite::Model>(module, "LiteModel")
+      .def_static(
+          "build_from_file", [](const std::string& path, int threads) { return lite::Model::build(path, {threads}); },
+          nb::arg("path"), nb::arg("threads") = 0)
+      .def("inputs", [](const lite::Model& self) { return tensors_of(self.inputs()); })
+      .def("outputs", [](const lite::Model& self) { return tensors_of(self.outputs()); })
+      .def("resize", [](lite::Model& self, const std::vector<std::vector<int64_t>>& shapes) { self.resize(shapes); })
+      .def("predict", &lite::Model::predict)
+      .def("requirements", &requirements_of)
+      .def_prop_ro("arena_bytes", &lite::Model::arena_bytes)
+      .def_prop_ro("weight_bytes", &lite::Model::weight_bytes);
+}
+
+}  // namespace morel::bind
