@@ -15,6 +15,7 @@ class LateKernel final : public loops::Kernel {
  public:
   explicit LateKernel(loops::Program program) : late_(std::make_shared<LateLoop>(std::move(program))) {}
   bool want(int64_t elements) const override { return late_->want(elements); }
+  bool is_compiled() const { return late_->is_compiled(); }
 
  private:
   void run_late(const loops::LoopArgs& args) const override { late_->run(args); }

@@ -168,7 +168,7 @@ TEST(Jit, ManyThreads) {
 
 // ------------------------------------------------------------------------------------------------ in the background
 
-std::vector<float> run_once(const LoopKernel& kernel, int64_t n) {
+std::vector<float> run_once(const LateKernel& kernel, int64_t n) {
   std::vector<float> in(static_cast<size_t>(n)), out(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) in[static_cast<size_t>(i)] = static_cast<float>(i) * 0.01f;
   char* pointers[] = {(char*)in.data(), (char*)out.data()};
@@ -177,7 +177,7 @@ std::vector<float> run_once(const LoopKernel& kernel, int64_t n) {
   return out;
 }
 
-bool becomes_compiled(const LoopKernel& kernel) {
+bool becomes_compiled(const LateKernel& kernel) {
   for (int i = 0; i < 1000 && !kernel.is_compiled(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return kernel.is_compiled();
 }
@@ -189,7 +189,7 @@ Program gelu_like(double constant) {
 
 TEST(Background, TakesOverWithTheSameResult) {
   NEEDS_JIT();
-  const LoopKernel kernel(gelu_like(2));
+  const LateKernel kernel(gelu_like(2));
   const std::vector<float> few = run_once(kernel, 100);
   EXPECT_FALSE(kernel.is_compiled());  // so little is not worth compiling
   const std::vector<float> before = run_once(kernel, 10000);
@@ -200,12 +200,12 @@ TEST(Background, TakesOverWithTheSameResult) {
 
 TEST(Background, ForkedChildrenCompileToo) {
   NEEDS_JIT();
-  const LoopKernel before(gelu_like(3));
+  const LateKernel before(gelu_like(3));
   const std::vector<float> expected = run_once(before, 10000);
   ASSERT_TRUE(becomes_compiled(before));
   const pid_t child = fork();
   if (child == 0) {
-    const LoopKernel fresh(gelu_like(4));
+    const LateKernel fresh(gelu_like(4));
     const std::vector<float> interpreted = run_once(fresh, 10000);
     const bool good =
         run_once(before, 10000) == expected && becomes_compiled(fresh) && run_once(fresh, 10000) == interpreted;
@@ -220,14 +220,14 @@ TEST(Background, ForkedChildrenCompileToo) {
 TEST(Background, ForkAndExitUnderWay) {
   NEEDS_JIT();
   for (int i = 0; i < 8; ++i) {
-    const LoopKernel kernel(gelu_like(100 + i));
+    const LateKernel kernel(gelu_like(100 + i));
     const std::vector<float> expected = run_once(kernel, 10000);
     std::this_thread::sleep_for(std::chrono::milliseconds(3 * i));
     const pid_t child = fork();
     if (child == 0) {
       alarm(60);
       const bool good =
-          run_once(kernel, 10000) == expected && run_once(LoopKernel(gelu_like(200 + i)), 10000).size() > 0;
+          run_once(kernel, 10000) == expected && run_once(LateKernel(gelu_like(200 + i)), 10000).size() > 0;
 #ifdef MOREL_SANITIZE_address
       _exit(good ? 0 : 1);  // what only the parent's thread knew counts as a leak
 #endif
@@ -253,7 +253,7 @@ TEST(Child, Compile) {
 // Ends while the thread in the background opens LLVM or compiles.
 TEST(Child, Exit) {
   if (!std::getenv("MOREL_TEST_REPORT")) GTEST_SKIP() << "runs only inside other tests";
-  for (int i = 0; i < 4; ++i) run_once(LoopKernel(gelu_like(300 + i)), 10000);
+  for (int i = 0; i < 4; ++i) run_once(LateKernel(gelu_like(300 + i)), 10000);
   std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(std::getenv("MOREL_TEST_SLEEP"))));
 }
 
