@@ -244,7 +244,11 @@ def _tensor_stub():
         elif name.startswith("_"):
             continue
         elif isinstance(value, (property, types.GetSetDescriptorType)):
-            out.append(f"    @property\n    def {name}(self) -> {_kind_of(getattr(tensor, name))}: ...\n")
+            try:
+                kind = _kind_of(getattr(tensor, name))
+            except ValueError:  # tensors of a kind alone have it
+                kind = "Any"
+            out.append(f"    @property\n    def {name}(self) -> {kind}: ...\n")
         elif callable(value):
             out.append(function_stub(name, value, "    "))
     out.append("    def __iter__(self) -> Iterator[Tensor]: ...\n")
