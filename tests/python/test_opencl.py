@@ -102,6 +102,17 @@ def test_other_dtypes(sample, dtype):
     same(actual, wanted, dtype, sample)
 
 
+@pytest.mark.parametrize("sample,dtype", cases(SAMPLES[::9], "float32"))
+def test_strided_inputs(sample, dtype):
+    arrays = arrays_of(sample, dtype)
+
+    def strided():
+        tensors = [tensor_of(array, dtype) for array in arrays]
+        return run(sample, [ops.stack((x, x), x.ndim)[..., 0] if x.ndim else x for x in tensors])
+
+    same(on_device(sample, strided), run(sample, [tensor_of(array, dtype) for array in arrays]), dtype, sample)
+
+
 def gradient_cases():
     return [case for case in cases([s for s in SAMPLES if s.grad and s.output is None], "float32")][::3]
 
@@ -183,6 +194,21 @@ def test_dropout_has_the_bits_of_the_cpu():
         found.append((ops.dropout(x, 0.3).asnumpy(), ms.mint.nn.functional.dropout(x, 0.5, True).asnumpy()))
     np.testing.assert_array_equal(found[0][0], found[1][0])
     np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_random_numbers_are_those_of_the_cpu(dtype):
+    found = []
+    for device in ("CPU", "OpenCL"):
+        ms.set_seed(6)
+        kind = getattr(ms, dtype)
+        uniform, normal = [draw(41, 3, dtype=kind, device=device) for draw in (ms.mint.rand, ms.mint.randn)]
+        whole = ms.mint.randint(-5, 9, (43,), device=device)
+        assert uniform.device == normal.device == whole.device == ("CPU" if device == "CPU" else "OpenCL:0")
+        found.append([tensor.asnumpy() for tensor in (uniform, whole, normal)])
+    for one, other in list(zip(*found))[:2]:
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_allclose(found[0][2], found[1][2], rtol=2e-3 if dtype == "float16" else 2e-6, atol=1e-6)
 
 
 def test_gradient_follows_a_move():

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
 #include "morel/dist/shards.h"
 #include "morel/python/bind/bind.h"
@@ -288,7 +289,28 @@ PyObject* wrap(const Tensor& tensor) {
   return reinterpret_cast<PyObject*>(self);
 }
 
+// `with DeviceScope(name):` new tensors of this thread lie there; None changes nothing.
+class ScopeObject {
+ public:
+  explicit ScopeObject(std::optional<std::string> name) {
+    if (name) device_ = parse_device(*name);
+    if (device_ && !device_->is_cpu()) device_runtime(*device_);
+  }
+  void enter() {
+    if (device_) scope_.emplace(*device_);
+  }
+  void exit(nb::args) { scope_.reset(); }
+
+ private:
+  std::optional<Device> device_;
+  std::optional<DeviceScope> scope_;
+};
+
 void bind_tensor(nb::module_& module) {
+  nb::class_<ScopeObject>(module, "DeviceScope")
+      .def(nb::init<std::optional<std::string>>(), nb::arg("device").none())
+      .def("__enter__", &ScopeObject::enter)
+      .def("__exit__", &ScopeObject::exit);
   bind_dtypes(module);
   make_type(module);
   module.def(

@@ -132,23 +132,26 @@ std::string symbol_of(const std::string& name, size_t axes) {
   return out;
 }
 
-// What the source of a table kernel sees of its elements' type.
+// What the source of a table kernel sees beside its elements' type. A tensor comes as a buffer and the offset of its
+// elements; PEEL takes the last coordinate off a position `rest`.
+constexpr std::string_view kernel_text = R"C(
+#define KERNEL __kernel __attribute__((reqd_work_group_size(MOREL_LANES, 1, 1))) void
+#define TENSOR(type, name) __global type *name, const int64_t name##_at
+#define PEEL(name, size) const int64_t name = rest % (size); rest /= (size);
+)C";
+
 std::string element_text(DType dtype) {
   const std::string name(info(dtype).short_name), storage = codegen::c_storage_type(dtype);
-  std::string out;
+  std::string out(kernel_text);
   if (is_half(dtype)) {
-    out = "typedef uint16_t T;\ntypedef float A;\n#define LOAD(place) morel_from_" + name +
-          "(*(place))\n#define STORE(place, value) (*(place) = morel_to_" + name + "(value))\n";
+    out += "typedef uint16_t T;\ntypedef float A;\n#define LOAD(place) morel_from_" + name +
+           "(*(place))\n#define STORE(place, value) (*(place) = morel_to_" + name + "(value))\n";
   } else {
-    out = "typedef " + storage + " T;\ntypedef " + storage +
-          " A;\n#define LOAD(place) (*(place))\n#define STORE(place, value) (*(place) = (value))\n";
+    out += "typedef " + storage + " T;\ntypedef " + storage +
+           " A;\n#define LOAD(place) (*(place))\n#define STORE(place, value) (*(place) = (value))\n";
   }
-  out += is_float(dtype) ? "#define MULTIPLY_ADD(x, y, sum) fma(x, y, sum)\n"
-                         : "#define MULTIPLY_ADD(x, y, sum) ((x) * (y) + (sum))\n";
-  // Every kernel of the table has groups of this size, and a tensor comes as a buffer and the offset of its elements.
-  return out +
-         "#define KERNEL __kernel __attribute__((reqd_work_group_size(MOREL_LANES, 1, 1))) void\n"
-         "#define TENSOR(type, name) __global type *name, const int64_t name##_at\n";
+  return out + (is_float(dtype) ? "#define MULTIPLY_ADD(x, y, sum) fma(x, y, sum)\n"
+                                : "#define MULTIPLY_ADD(x, y, sum) ((x) * (y) + (sum))\n");
 }
 
 }  // namespace

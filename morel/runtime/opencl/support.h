@@ -10,6 +10,10 @@ namespace morel::opencl {
 // The device of the call that is running.
 OpenClDevice& active_device();
 
+// The tensor in that dtype, in any order.
+inline Tensor typed(const Tensor& tensor, DType dtype) {
+  return tensor.dtype() == dtype ? tensor : convert(tensor, dtype);
+}
 // The tensor in row-major order and of that dtype; itself where it is so already.
 inline Tensor dense(const Tensor& tensor, DType dtype) {
   return tensor.is_contiguous() && tensor.dtype() == dtype ? tensor : convert(tensor, dtype);

@@ -9,8 +9,6 @@ constexpr const char* source = R"C(
 typedef struct {
   int64_t n, c, h, w, k, oh, ow, ck, kk, kh, kw, sy, sx, top, left, dy, dx, x[4], f[4], y[4];
 } window;
-/* Position `i` of [..., sizes]: peels the last axis off. */
-#define PEEL(name, size) const int64_t name = rest % (size); rest /= (size);
 KERNEL forward(TENSOR(const T, x), TENSOR(const T, f), TENSOR(const T, bias), TENSOR(T, y), const window p) {
   int64_t rest = get_global_id(0);
   if (rest >= p.n * p.k * p.oh * p.ow) return;
@@ -90,13 +88,11 @@ Window window_of(const KernelCall& call, const Tensor& x, const Tensor& f, const
   return p;
 }
 
-Tensor operand(const Tensor& tensor, DType dtype) { return tensor.dtype() == dtype ? tensor : convert(tensor, dtype); }
-
 // args: input, weight, bias, ...
 void convolution(const KernelCall& call) {
   const Tensor& out = call.outs[0];
   const DType dtype = out.dtype();
-  const Tensor input = operand(call.tensor(0), dtype), weight = operand(call.tensor(1), dtype);
+  const Tensor input = typed(call.tensor(0), dtype), weight = typed(call.tensor(1), dtype);
   const Tensor bias = call.has(2) ? dense(call.tensor(2), dtype) : Tensor();
   OpenClDevice& device = active_device();
   device.launch(device.kernel(source, dtype, "forward"), out.size(), input, weight, bias, out,
@@ -106,7 +102,7 @@ void convolution(const KernelCall& call) {
 // args: dout, weight, size, ...
 void convolution_input_grad(const KernelCall& call) {
   const Tensor& out = call.outs[0];
-  const Tensor dout = operand(call.tensor(0), out.dtype()), weight = operand(call.tensor(1), out.dtype());
+  const Tensor dout = typed(call.tensor(0), out.dtype()), weight = typed(call.tensor(1), out.dtype());
   OpenClDevice& device = active_device();
   device.launch(device.kernel(source, out.dtype(), "input_grad"), out.size(), dout, weight, out,
                 window_of(call, out, weight, dout));
@@ -115,7 +111,7 @@ void convolution_input_grad(const KernelCall& call) {
 // args: dout, input, size, ...
 void convolution_weight_grad(const KernelCall& call) {
   const Tensor& out = call.outs[0];
-  const Tensor dout = operand(call.tensor(0), out.dtype()), input = operand(call.tensor(1), out.dtype());
+  const Tensor dout = typed(call.tensor(0), out.dtype()), input = typed(call.tensor(1), out.dtype());
   OpenClDevice& device = active_device();
   device.launch_groups(device.kernel(source, out.dtype(), "weight_grad"), out.size(), dout, input, out,
                        window_of(call, input, out, dout));

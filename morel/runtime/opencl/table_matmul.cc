@@ -62,15 +62,12 @@ void run(const Product& product, const Tensor& a, const Tensor& b, const Tensor&
   device.launch_groups(device.kernel(source, out.dtype(), "product"), groups, a, b, bias, out, product);
 }
 
-// A tensor whose last two axes the product can read as they lie.
-Tensor operand(const Tensor& tensor, DType dtype) { return tensor.dtype() == dtype ? tensor : convert(tensor, dtype); }
-
 int64_t stride_from_end(const Tensor& tensor, size_t idx) { return tensor.strides()[tensor.shape().size() - idx]; }
 
 // args: input [..., m, k], mat2 [..., k, n]; outs: [..., m, n].
 void matrix_product(const KernelCall& call) {
   const Tensor& out = call.outs[0];
-  const Tensor a = operand(call.tensor(0), out.dtype()), b = operand(call.tensor(1), out.dtype());
+  const Tensor a = typed(call.tensor(0), out.dtype()), b = typed(call.tensor(1), out.dtype());
   const size_t rank = out.shape().size(), batch_axes = rank - 2;
   MOREL_CHECK(batch_axes <= max_batch_axes, NotImplemented, "For 'MatMul', tensors of more than ", max_batch_axes + 2,
               " dimensions are not supported on ", to_string(current_device()));
@@ -92,7 +89,7 @@ void matrix_product(const KernelCall& call) {
 // args: input [..., k], weight [n, k], bias [n] or None; outs: [..., n].
 void dense_layer(const KernelCall& call) {
   const Tensor& out = call.outs[0];
-  const Tensor x = dense(call.tensor(0), out.dtype()), weight = operand(call.tensor(1), out.dtype());
+  const Tensor x = dense(call.tensor(0), out.dtype()), weight = typed(call.tensor(1), out.dtype());
   const int64_t n = weight.dim(0), k = weight.dim(1);
   const Tensor bias = call.has(2) ? dense(call.tensor(2), out.dtype()) : Tensor();
   run({n ? out.size() / n : 0, n, k, k, 1, weight.strides()[1], weight.strides()[0], n, 1}, x, weight, bias, out);

@@ -21,6 +21,9 @@ MOREL_INLINE uint32_t random_word(uint64_t seed, uint64_t offset, int64_t at) {
   }
   return at % 4 == 0 ? c0 : at % 4 == 1 ? c1 : at % 4 == 2 ? c2 : c3;
 }
+MOREL_INLINE uint64_t random_pair(uint64_t seed, uint64_t offset, int64_t at) {
+  return random_word(seed, offset, at) | (uint64_t)random_word(seed, offset, at + 1) << 32;
+}
 KERNEL dropout(TENSOR(const T, x), TENSOR(T, y), const int64_t count, const uint64_t seed, const uint64_t offset,
                const uint32_t threshold, const int32_t always, const double scale) {
   const int64_t item = get_global_id(0);
@@ -41,9 +44,7 @@ KERNEL uniform_wide(TENSOR(T, y), const int64_t count, const uint64_t seed, cons
                     const double high, const double top) {
   const int64_t item = get_global_id(0);
   if (item >= count) return;
-  const uint64_t word =
-      random_word(seed, offset, 2 * item) | (uint64_t)random_word(seed, offset, 2 * item + 1) << 32;
-  const double value = low + (double)(word >> 11) * 0x1p-53 * (high - low);
+  const double value = low + (double)(random_pair(seed, offset, 2 * item) >> 11) * 0x1p-53 * (high - low);
   STORE(y + y_at + item, value < top ? value : top);
 }
 KERNEL bernoulli(TENSOR(const float, p), TENSOR(T, y), const int64_t count, const uint64_t seed, const uint64_t offset) {
@@ -51,6 +52,32 @@ KERNEL bernoulli(TENSOR(const float, p), TENSOR(T, y), const int64_t count, cons
   if (item >= count) return;
   const float unit = (float)(int32_t)(random_word(seed, offset, item) >> 8) * 0x1p-24f;
   STORE(y + y_at + item, unit < p[p_at + item] ? 1 : 0);
+}
+/* Box and Muller's method: elements 2j and 2j + 1 share the words that their pair starts with. */
+KERNEL normal(TENSOR(T, y), const int64_t count, const uint64_t seed, const uint64_t offset, const float mean,
+              const float deviation) {
+  const int64_t item = get_global_id(0);
+  if (item >= count) return;
+  const float radius_unit = fma((float)random_word(seed, offset, item & ~1L), 0x1p-32f, 0x1p-33f);
+  const float turn = 2.0f * ((float)(int32_t)(random_word(seed, offset, item | 1L) >> 8) * 0x1p-24f);
+  const float radius = sqrt(log(radius_unit) * -2.0f) * deviation;
+  STORE(y + y_at + item, fma(radius, item & 1 ? sinpi(turn) : cospi(turn), mean));
+}
+KERNEL normal_wide(TENSOR(T, y), const int64_t count, const uint64_t seed, const uint64_t offset, const double mean,
+                   const double deviation) {
+  const int64_t item = get_global_id(0), first = item / 2 * 4;
+  if (item >= count) return;
+  const double radius_unit = ((double)(random_pair(seed, offset, first) >> 11) + 0.5) * 0x1p-53;
+  const double turn = 2.0 * ((double)(random_pair(seed, offset, first + 2) >> 11) * 0x1p-53);
+  const double radius = sqrt(-2.0 * log(radius_unit)) * deviation;
+  STORE(y + y_at + item, mean + radius * (item & 1 ? sinpi(turn) : cospi(turn)));
+}
+/* The upper half of bits * range. */
+KERNEL integers(TENSOR(T, y), const int64_t count, const uint64_t seed, const uint64_t offset, const int64_t low,
+                const uint64_t range) {
+  const int64_t item = get_global_id(0);
+  if (item >= count) return;
+  STORE(y + y_at + item, (T)(int64_t)((uint64_t)low + mul_hi(random_pair(seed, offset, 2 * item), range)));
 }
 )C";
 
@@ -95,6 +122,31 @@ void random_uniform(const KernelCall& call) {
                 static_cast<float>(high - low), high > low ? std::nextafterf(end, start) : end, bits);
 }
 
+// args: size, mean, std, dtype, rng.
+void random_normal(const KernelCall& call) {
+  const Tensor& out = call.outs[0];
+  const double mean = call.number(1), deviation = call.number(2);
+  const Stream stream = stream_of(call, 4);
+  const int64_t count = out.size();
+  OpenClDevice& device = active_device();
+  if (out.dtype() == DType::Float64)
+    return device.launch(device.kernel(source, out.dtype(), "normal_wide"), count, out, count, stream.seed,
+                         stream.offset, mean, deviation);
+  device.launch(device.kernel(source, out.dtype(), "normal"), count, out, count, stream.seed, stream.offset,
+                static_cast<float>(mean), static_cast<float>(deviation));
+}
+
+// args: size, low, high, dtype, rng.
+void random_integers(const KernelCall& call) {
+  const Tensor& out = call.outs[0];
+  const int64_t low = call.integer(1), high = call.integer(2), count = out.size();
+  MOREL_CHECK(low < high, Value, "For 'randint', low must be less than high, but got ", low, " and ", high, ".");
+  const Stream stream = stream_of(call, 4);
+  OpenClDevice& device = active_device();
+  device.launch(device.kernel(source, out.dtype(), "integers"), count, out, count, stream.seed, stream.offset, low,
+                static_cast<uint64_t>(high) - static_cast<uint64_t>(low));
+}
+
 // args: p, rng.
 void random_bernoulli(const KernelCall& call) {
   const Tensor& out = call.outs[0];
@@ -108,8 +160,11 @@ void random_bernoulli(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> random_kernels() {
-  static constexpr KernelEntry entries[] = {
-      {"dropout_mask", dropout_mask}, {"random_uniform", random_uniform}, {"random_bernoulli", random_bernoulli}};
+  static constexpr KernelEntry entries[] = {{"dropout_mask", dropout_mask},
+                                            {"random_uniform", random_uniform},
+                                            {"random_normal", random_normal},
+                                            {"random_integers", random_integers},
+                                            {"random_bernoulli", random_bernoulli}};
   return entries;
 }
 

@@ -21,6 +21,24 @@ SCAN(running_sum, 0, +)
 SCAN(running_product, 1, *)
 )C";
 
+// Running extremum and where it was last; NaN stays.
+constexpr const char* extremum_source = R"C(
+KERNEL running_extremum(TENSOR(const T, x), TENSOR(T, values), TENSOR(int64_t, indices), const int64_t lines,
+                        const int64_t n, const int64_t inner, const int64_t largest) {
+  const int64_t line = get_global_id(0);
+  if (line >= lines) return;
+  const int64_t first = line / inner * n * inner + line % inner;
+  x += x_at + first, values += values_at + first, indices += indices_at + first;
+  int64_t best = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const A value = LOAD(x + i * inner), top = LOAD(x + best * inner);
+    if (value != value || (top == top && (largest ? value >= top : value <= top))) best = i;
+    values[i * inner] = x[best * inner];
+    indices[i * inner] = best;
+  }
+}
+)C";
+
 // A work-item finds the place of one element: how many of its line come before it. That is stable and needs no memory.
 constexpr const char* rank_source = R"C(
 #define IS_NAN(x) ((x) != (x))
@@ -80,10 +98,22 @@ void running(const KernelCall& call, const char* name) {
 void cumsum(const KernelCall& call) { running(call, "running_sum"); }
 void cumprod(const KernelCall& call) { running(call, "running_product"); }
 
+// args: input, axis; outs: values, indices.
+void extremum(const KernelCall& call, bool largest) {
+  const Tensor input = dense(call.tensor(0));
+  const Lines lines = lines_around(input.shape(), call.integer(1));
+  OpenClDevice& device = active_device();
+  device.launch(device.kernel(extremum_source, input.dtype(), "running_extremum"), lines.outer * lines.inner, input,
+                call.outs[0], call.outs[1], lines.outer * lines.inner, lines.n, lines.inner, int64_t{largest});
+}
+void cummax(const KernelCall& call) { extremum(call, true); }
+void cummin(const KernelCall& call) { extremum(call, false); }
+
 }  // namespace
 
 std::span<const KernelEntry> sort_kernels() {
-  static constexpr KernelEntry entries[] = {{"sort", sort}, {"topk", topk}, {"cumsum", cumsum}, {"cumprod", cumprod}};
+  static constexpr KernelEntry entries[] = {{"sort", sort},       {"topk", topk},     {"cumsum", cumsum},
+                                            {"cumprod", cumprod}, {"cummax", cummax}, {"cummin", cummin}};
   return entries;
 }
 

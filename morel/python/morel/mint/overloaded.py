@@ -57,12 +57,6 @@ __all__ = list(OVERLOADED)
 )
 
 
-def check_device(device, name):
-    """Only the CPU."""
-    if device is not None and not str(device).lower().startswith("cpu"):
-        raise ValueError(f"For '{name}', 'device' must be 'CPU', but got {device!r}.")
-
-
 def _scaled(other, alpha):
     if isinstance(alpha, (int, float)) and alpha == 1:
         return other
@@ -128,35 +122,33 @@ def _sizes(size):
     return tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
 
 
-def _draw(draw, size, dtype, generator, device, name):
-    check_device(device, name)
-    with using(generator):
+def _draw(draw, size, dtype, generator, device):
+    with using(generator), _core.DeviceScope(device):
         return draw(_sizes(size), 0.0, 1.0, dtype or _core.dtype_named("Float32"))
 
 
 def rand(*size, generator=None, dtype=None, device=None):
     """Uniform numbers in [0, 1)."""
-    return _draw(_random.uniform, size, dtype, generator, device, "rand")
+    return _draw(_random.uniform, size, dtype, generator, device)
 
 
 def randn(*size, generator=None, dtype=None, device=None):
     """Standard normal numbers."""
-    return _draw(_random.normal, size, dtype, generator, device, "randn")
+    return _draw(_random.normal, size, dtype, generator, device)
 
 
 def rand_like(input, *, dtype=None, device=None):
     """Uniform numbers in [0, 1) in the shape of input."""
-    return _draw(_random.uniform, input.shape, dtype or input.dtype, None, device, "rand_like")
+    return _draw(_random.uniform, input.shape, dtype or input.dtype, None, device or input.device)
 
 
 def randn_like(input, *, dtype=None, device=None):
     """Standard normal numbers in the shape of input."""
-    return _draw(_random.normal, input.shape, dtype or input.dtype, None, device, "randn_like")
+    return _draw(_random.normal, input.shape, dtype or input.dtype, None, device or input.device)
 
 
 def randint(*args, low=None, high=None, size=None, generator=None, dtype=None, device=None):
     """randint(high, size) or randint(low, high, size): integers in [low, high), low 0 by default, int64 by default."""
-    check_device(device, "randint")
     args = list(args)
     if size is None:
         size = args.pop()
@@ -164,19 +156,20 @@ def randint(*args, low=None, high=None, size=None, generator=None, dtype=None, d
     if not 1 <= len(bounds) <= 2 or not all(isinstance(bound, int) for bound in bounds):
         raise TypeError(f"For 'randint', one or two bounds must be given as ints, but got {bounds}.")
     low, high = (0, bounds[0]) if len(bounds) == 1 else bounds
-    with using(generator):
+    with using(generator), _core.DeviceScope(device):
         return _integers(tuple(size), low, high, _core.dtype_named("Int64")).astype(dtype or _core.dtype_named("Int64"))
 
 
 def randint_like(input, *args, low=None, high=None, dtype=None, device=None):
     """randint_like(input, high) or randint_like(input, low, high): integers in the shape, and by default dtype, of input."""
-    return randint(*args, low=low, high=high, size=input.shape, dtype=dtype or input.dtype, device=device)
+    return randint(
+        *args, low=low, high=high, size=input.shape, dtype=dtype or input.dtype, device=device or input.device
+    )
 
 
 def randperm(n, *, generator=None, dtype=None, device=None):
     """A permutation of 0 ... n - 1, int64 by default."""
-    check_device(device, "randperm")
-    with using(generator):
+    with using(generator), _core.DeviceScope(device):
         return _permutation(n, _core.dtype_named("Int64")).astype(dtype or _core.dtype_named("Int64"))
 
 
@@ -207,8 +200,8 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
 
 def empty(*size, dtype=None, device=None, pin_memory=False):
     """A tensor whose elements are not set."""
-    check_device(device, "empty")
-    return _empty(_sizes(size), dtype or _core.dtype_named("Float32"))
+    with _core.DeviceScope(device):
+        return _empty(_sizes(size), dtype or _core.dtype_named("Float32"))
 
 
 def equal(input, other):
