@@ -52,16 +52,18 @@ Item item_of(Dim scalar) { return {.value = {}, .known = Ints{scalar}, .is_scala
 namespace {
 
 // Known numbers as a tensor.
-Sym materialised(Builder& b, const Ints& numbers, bool is_scalar) {
+Sym materialised(Builder& b, const Item& item) {
+  const Ints& numbers = *item.known;
+  const bool is_scalar = item.is_scalar;
   bool fixed = true;
   for (const Dim number : numbers) fixed &= !number.is_symbolic();
   if (fixed) {
     Tensor out = Tensor::empty(is_scalar ? Shape{} : Shape{static_cast<int64_t>(numbers.size())}, DType::Int64);
     for (size_t i = 0; i < numbers.size(); ++i) out.as<int64_t>()[i] = numbers[i];
-    return Sym(b, out);
+    return b("cast", Sym(b, out), item.dtype);
   }
   Syms parts;
-  for (const Dim number : numbers) parts.push_back(b("full", is_scalar ? Ints{} : Ints{1}, number, DType::Int64));
+  for (const Dim number : numbers) parts.push_back(b("full", is_scalar ? Ints{} : Ints{1}, number, item.dtype));
   return parts.size() == 1 ? parts[0] : b("concat", parts, 0);
 }
 
@@ -70,7 +72,7 @@ Sym materialised(Builder& b, const Ints& numbers, bool is_scalar) {
 Sym NodeCall::operator[](size_t idx) const {
   if (!has(idx)) return {};
   const Item& item = inputs_[idx];
-  return item.known ? materialised(b, *item.known, item.is_scalar) : Sym(b, item.value);
+  return item.known ? materialised(b, item) : Sym(b, item.value);
 }
 
 Ints NodeCall::ints(size_t idx) const {
@@ -309,7 +311,7 @@ class MappedNode {
 };
 
 const ImportEntry* find_rule(const NodeData& node, int64_t opset) {
-  for (const auto& rules : {shape_rules(), math_rules(), window_rules()})
+  for (const auto& rules : {shape_rules(), math_rules(), window_rules(), recurrent_rules()})
     for (const ImportEntry& entry : rules)
       if (entry.name == node.type && opset < entry.before) return &entry;
   return nullptr;
@@ -387,9 +389,7 @@ class Import {
     raise(ErrorKind::Value, model_.model_.file.path(), ": the value '", name, "' is used before it is made");
   }
 
-  Value tensor(const Item& item) const {
-    return item.known ? materialised(target_.here, *item.known, item.is_scalar).value() : item.value;
-  }
+  Value tensor(const Item& item) const { return item.known ? materialised(target_.here, item).value() : item.value; }
 
   static bool is_constant(const Items& inputs) {
     int64_t size = 0;

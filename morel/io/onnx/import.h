@@ -33,7 +33,8 @@ struct Item {
   Value value;
   std::optional<Ints> known;  // a scalar or a list; `value` may be missing then
   bool is_scalar = false;
-  bool is_constant = false;  // a tensor that does not depend on inputs or weights
+  DType dtype = DType::Int64;  // of the known numbers
+  bool is_constant = false;    // a tensor that does not depend on inputs or weights
   bool is_none() const { return value.is_none() && !known; }
 };
 using Items = std::vector<Item>;

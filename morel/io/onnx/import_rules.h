@@ -61,6 +61,7 @@ struct ImportEntry {
 std::span<const ImportEntry> shape_rules();
 std::span<const ImportEntry> math_rules();
 std::span<const ImportEntry> window_rules();
+std::span<const ImportEntry> recurrent_rules();
 
 // A node over integers that are known but for sizes: nothing where it is none.
 std::optional<Item> compute_sizes(const NodeCall& call);

@@ -88,25 +88,30 @@ std::optional<Item> same_numbers(const NodeCall& c, bool scalar) {
 }  // namespace
 
 std::optional<Item> compute_sizes(const NodeCall& c) {
-  bool any = false;
-  for (size_t i = 0; i < c.size(); ++i) any |= c.item(i).known.has_value();
-  if (!any) return {};
+  std::optional<DType> dtype;
+  for (size_t i = 0; i < c.size(); ++i)
+    if (c.item(i).known) dtype = c.item(i).dtype;
+  if (!dtype) return {};
+  std::optional<Item> out;
   const std::string& type = c.node().type;
   for (const Arithmetic& entry : arithmetic)
-    if (entry.name == type) return combine(c, entry.combine);
-  if (type == "Gather") return gather(c);
-  if (type == "Concat") return concat(c);
-  if (type == "Slice") return slice(c);
-  if (type == "Identity") return same_numbers(c, c.item(0).is_scalar);
-  if (type == "Cast")
-    return c.attribute("to", 0) == type_code(DType::Int64) ? same_numbers(c, c.item(0).is_scalar) : std::nullopt;
-  if (type == "Unsqueeze") return c.item(0).is_scalar ? same_numbers(c, false) : std::nullopt;
-  if (type == "Squeeze") return same_numbers(c, true);
+    if (entry.name == type) out = combine(c, entry.combine);
+  if (type == "Gather") out = gather(c);
+  if (type == "Concat") out = concat(c);
+  if (type == "Slice") out = slice(c);
+  if (type == "Identity") out = same_numbers(c, c.item(0).is_scalar);
+  if (type == "Cast") {
+    dtype = dtype_of_code(c.attribute("to", 0));
+    if (dtype == DType::Int64 || dtype == DType::Int32) out = same_numbers(c, c.item(0).is_scalar);
+  }
+  if (type == "Unsqueeze" && c.has(0) && is_scalar(c, 0)) out = same_numbers(c, false);
+  if (type == "Squeeze") out = same_numbers(c, true);
   if (type == "Reshape") {
     const Ints shape = c.ints(1);
-    return shape.size() < 2 ? same_numbers(c, shape.empty()) : std::nullopt;
+    if (shape.size() < 2) out = same_numbers(c, shape.empty());
   }
-  return {};
+  if (out) out->dtype = *dtype;
+  return out;
 }
 
 }  // namespace morel::onnx
