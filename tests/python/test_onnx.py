@@ -259,6 +259,26 @@ def test_unknown_attribute_is_refused(tmp_path):
         ms.onnx.load(path)(ops.ones((2, 3)))
 
 
+def test_sizes_in_other_integers(tmp_path):
+    """Sizes go through int32, slices and joins before a shape is made of them: one graph serves all."""
+    node, constant = onnx.helper.make_node, onnx.numpy_helper.from_array
+    nodes = [
+        node("Shape", ["x"], ["sizes"]),
+        node("Cast", ["sizes"], ["small"], to=onnx.TensorProto.INT32),
+        node("Constant", [], ["zero"], value=constant(np.array([0], np.int32))),
+        node("Constant", [], ["one"], value=constant(np.array([1], np.int32))),
+        node("Constant", [], ["rest"], value=constant(np.array([-1], np.int32))),
+        node("Slice", ["small", "zero", "one"], ["first"]),
+        node("Concat", ["rest", "first"], ["wanted"], axis=0),
+        node("Cast", ["wanted"], ["shape"], to=onnx.TensorProto.INT64),
+        node("Reshape", ["x", "shape"], ["y"]),
+    ]
+    cell = ms.onnx.load(made(nodes, tmp_path / "x.onnx"))
+    for rows in (2, 3, 5):
+        x = ops.ones((rows, 4))
+        assert cell(x).shape == (4, rows)
+
+
 def test_arguments(tmp_path):
     net, x = nn.Dense(2, 2), ops.ones((1, 2))
     with pytest.raises(NotImplementedError, match="MINDIR"):

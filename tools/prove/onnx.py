@@ -84,11 +84,8 @@ def prove():
             sum(op in operators for op, _, _ in nodes.outcome.values()),
         )
         with tempfile.TemporaryDirectory() as folder:
-            try:
-                _agrees(function, shape, folder)
-                cells[name] = f"opsets 17-22 = ORT, open batch; {passed}/{all_of_them} node tests"
-            except Exception as error:
-                cells[name] = f"- {type(error).__name__}: {' '.join(str(error).split())[:120]}"
+            _agrees(function, shape, folder)
+        cells[name] = f"opsets 17-22 = ORT, open batch; {passed}/{all_of_them} node tests"
     numbers = {
         "onnx node tests": len(nodes.outcome),
         **{f"onnx node tests {kind}": nodes.count(kind) for kind in ("passed", "failed", "refused")},
