@@ -36,8 +36,8 @@ PoolWindow window_at(const Pool2d& pool, int axis, int64_t idx, int64_t in, int6
 class Layout {
  public:
   Layout(const Pool2d& pool, const View4& input, const View4& output, bool backward) {
-    MOREL_CHECK(is_float(pool.dtype), NotImplemented, "pooling takes floating dtypes, not ", info(pool.dtype).name,
-                ".");
+    MOREL_CHECK(is_float(pool.dtype) || pool.dtype == DType::Int8, NotImplemented,
+                "pooling takes floating dtypes, and the largest of int8, not ", info(pool.dtype).name, ".");
     MOREL_ASSERT(input.size[0] == output.size[0] && input.size[1] == output.size[1]);
     MOREL_ASSERT(pool.adaptive ||
                  (pool.dilation[0] > 0 && pool.dilation[1] > 0 && pool.kernel[0] > 0 && pool.kernel[1] > 0));
@@ -139,6 +139,33 @@ void run(const PoolPlan& plan, bool channels_last, int64_t rows, PoolRowFn row_f
   });
 }
 
+// The largest of int8 by itself; quantised networks are small.
+void max_plane_int8(const PoolPlan& plan, int64_t n, int64_t c) {
+  const View4 &in = plan.input, &out = plan.output, &at = plan.indices;
+  const int8_t* source = static_cast<const int8_t*>(in.data) + n * in.stride[0] + c * in.stride[1];
+  int8_t* target = static_cast<int8_t*>(out.data) + n * out.stride[0] + c * out.stride[1];
+  for (int64_t y = 0; y < out.size[2]; ++y) {
+    for (int64_t x = 0; x < out.size[3]; ++x) {
+      const PoolWindow &rows = plan.windows[0][y], &columns = plan.windows[1][x];
+      int64_t best_row = rows.begin, best_column = columns.begin;
+      int8_t best = source[best_row * in.stride[2] + best_column * in.stride[3]];
+      for (int64_t i = 0; i < rows.taps; ++i) {
+        for (int64_t j = 0; j < columns.taps; ++j) {
+          const int64_t row = rows.begin + i * plan.step[0], column = columns.begin + j * plan.step[1];
+          const int8_t value = source[row * in.stride[2] + column * in.stride[3]];
+          if (value <= best) continue;
+          best = value, best_row = row, best_column = column;
+        }
+      }
+      target[y * out.stride[2] + x * out.stride[3]] = best;
+      if (at.data) {
+        static_cast<int32_t*>(at.data)[n * at.stride[0] + c * at.stride[1] + y * at.stride[2] + x * at.stride[3]] =
+            static_cast<int32_t>(best_row * in.size[3] + best_column);
+      }
+    }
+  }
+}
+
 bool has_channel_runs(const View4& view) { return view.stride[1] == 1 || view.size[1] == 1; }
 
 }  // namespace
@@ -149,6 +176,10 @@ void max_pool2d_forward(const Pool2d& pool, const View4& input, const View4& out
   Layout layout(pool, input, output, false);
   layout.need_taps();
   layout.plan().indices = indices;
+  if (pool.dtype == DType::Int8) {
+    MOREL_ASSERT(index_kind(index_dtype, indices) != PoolIndex::Int64);
+    return run(layout.plan(), false, output.size[2], nullptr, max_plane_int8);
+  }
   const PoolFunctions functions = MOREL_SIMD_CALL(pool_functions)(pool.dtype, index_kind(index_dtype, indices));
   const bool last = input.size[1] > 1 && has_channel_runs(input) && has_channel_runs(output) &&
                     (!indices.data || has_channel_runs(indices));

@@ -1,5 +1,6 @@
 // Convolutions of the kernel table.
 #include "morel/kernels/conv.h"
+#include "morel/kernels/int8.h"
 #include "morel/kernels/table.h"
 #include "morel/kernels/tensor_view.h"
 
@@ -47,6 +48,14 @@ void convolution_weight_grad(const KernelCall& call) {
   conv2d_backward_weight(window_of(call, out.dtype()), view4(input), view4(dout), view4(out), nullptr);
 }
 
+// args: input, weight, bias, ... as above, then what int8 results need.
+void quantised_convolution(const KernelCall& call) {
+  const Int8Operands given(call, 7);
+  const int64_t kernel[] = {given.weight().dim(2), given.weight().dim(3)};
+  int8_convolution(window_of(call, DType::Int8), view4(call.tensor(0)), given.weight().as<int8_t>(), kernel,
+                   given.bias(), given.to(), view4(call.outs[0]));
+}
+
 }  // namespace
 
 std::span<const KernelEntry> conv_kernels() {
@@ -54,6 +63,7 @@ std::span<const KernelEntry> conv_kernels() {
       {"convolution", convolution},
       {"convolution_input_grad", convolution_input_grad},
       {"convolution_weight_grad", convolution_weight_grad},
+      {"int8_convolution", quantised_convolution},
   };
   return entries;
 }

@@ -1,5 +1,6 @@
 // Matrix products of the kernel table.
 #include "morel/kernels/gemm.h"
+#include "morel/kernels/int8.h"
 #include "morel/kernels/table.h"
 
 namespace morel {
@@ -64,12 +65,22 @@ void dense(const KernelCall& call) {
   gemm(problem);
 }
 
+// args: input, weight, bias, then what int8 results need.
+void quantised_dense(const KernelCall& call) {
+  const Int8Operands given(call, 3);
+  const Tensor x = call.contiguous(0);
+  const int64_t n = given.weight().dim(0), k = given.weight().dim(1), rows = n ? call.outs[0].size() / n : 0;
+  int8_dense(x.as<int8_t>(), given.weight().as<int8_t>(), given.bias(), given.to(), rows, k, n,
+             call.outs[0].as<int8_t>());
+}
+
 }  // namespace
 
 std::span<const KernelEntry> matmul_kernels() {
   static constexpr KernelEntry entries[] = {
       {"matrix_product", matrix_product},
       {"dense", dense},
+      {"int8_dense", quantised_dense},
   };
   return entries;
 }

@@ -49,6 +49,7 @@ void register_joins(Family& add) {
          for (const Value& part : parts) sections.push_back(shape_of(part)[axis]);
          return {as_list(g.builder()("split", g.dout(), sections, static_cast<int64_t>(axis)))};
        },
+       .flags = kSelects,
        .onnx = {{"Concat", 4, "tensors; axis <- axis"}}});
   add({.name = "stack",
        .args = "tensors: Tensor[], axis: axis = 0",
@@ -85,6 +86,7 @@ void register_reordering(Family& add) {
            },
        .kernel = true,
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("flip", g.dout(), g[1])}; },
+       .flags = kSelects,
        .onnx_compose = [](const Call& c) -> Syms {
          const Ints axes = normalize_axes(c.op(), "dims", c.value(1), c.rank(0));
          const Ints all(axes.size(), -1), first(axes.size(), std::numeric_limits<int64_t>::min());
@@ -101,7 +103,7 @@ void register_reordering(Family& add) {
          for (Dim& shift : back) shift = -shift;
          return {g.builder()("roll_axes", g.dout(), back, g[2])};
        },
-       .flags = kHidden,
+       .flags = kHidden | kSelects,
        .onnx_compose = [](const Call& c) -> Syms {
          Builder& b = c.builder();
          Sym out = c[0];

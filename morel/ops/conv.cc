@@ -1,4 +1,5 @@
 // Convolutions and pooling over images: input [N, C, H, W].
+#include "morel/ops/quant.h"
 #include "morel/ops/registry.h"
 
 namespace morel {
@@ -59,10 +60,21 @@ void register_convolution(Family& add) {
        },
        .saves = {bits({0, 1}), 0, true},
        .flags = kHidden,
+       .int8 = "int8_convolution",
        .onnx = {{"Conv", 1,
                  "input, weight, bias; stride:window <- strides, padding:pads <- pads, dilation:window <- dilations, "
                  "groups <- group "
                  "= 1, _ <- kernel_shape, _ <- auto_pad, rank(input) == 4"}}});
+  static const std::string int8_args = cat(forward_args, int8_results);
+  add({.name = "int8_convolution",
+       .args = int8_args,
+       .doc = "Convolution of int8 (ops/quant.cc): weight is quantised for each output channel, padding is input_zero.",
+       .axes = "n [c] [...], [o] [d] [...], [o], [o], [o] -> n [o] [...]",
+       .infer = [](const ArgView& c) -> Types {
+         return {Type{DType::Int8, convolution_infer(c)[0].shape}};
+       },
+       .kernel = true,
+       .flags = kHidden | kNoGrad});
   const auto sized = [](const ArgView& c) -> Types { return {Type{common_dtype(c), Shape(c.ints("size"))}}; };
   add({.name = "convolution_input_grad",
        .args = grad_args,
@@ -219,8 +231,8 @@ void register_pooling(Family& add) {
          return {g.builder()("max_pool2d_grad", g.dout(), g.out(1), Ints(g.shape(0)), g[1], g[2], g[3], g[4])};
        },
        .saves = {0, bits({1})},
-       .flags = kHidden,
-       .dtypes = floats,
+       .flags = kHidden | kSelects,
+       .dtypes = floats | set_of({DType::Int8}),
        .onnx = {{"MaxPool", 1,
                  "input; kernel_size <- kernel_shape, stride:window <- strides, padding:pads <- pads, dilation:window "
                  "<- dilations, "

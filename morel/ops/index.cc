@@ -269,7 +269,7 @@ void register_gather(Family& add) {
        },
        .saves = {bits({1}), 0},
        .vmap = take_axis_vmap,
-       .flags = kHidden,
+       .flags = kHidden | kSelects,
        .onnx = {{"Gather", 1, "input, indices; axis <- axis = 0"}}});
   add({.name = "take_axis_grad",
        .args = "dout: Tensor, indices: Tensor, size: shape, axis: axis",
@@ -354,6 +354,7 @@ void register_gather(Family& add) {
          return {b("scatter_add_elements", zeros, g[1], g[2], g.dout())};
        },
        .saves = {bits({2}), 0},
+       .flags = kSelects,
        .onnx = {{"GatherElements", 11, "input, index; dim <- axis = 0"}}});
   add({.name = "scatter_add_elements",
        .args = "input: Tensor, dim: axis, index: Tensor, src: Tensor",

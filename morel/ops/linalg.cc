@@ -1,4 +1,5 @@
 // Matrix products.
+#include "morel/ops/quant.h"
 #include "morel/ops/registry.h"
 
 namespace morel {
@@ -71,6 +72,7 @@ void register_linalg(Registry& registry) {
                  g.needs(2) ? b("sum", rows, Ints{0}) : Sym()};
        },
        .saves = {bits({0, 1}), 0, true},
+       .int8 = "int8_dense",
        .onnx = {{"Gemm", 7,
                  "input, weight, bias; 0 <- transA = 0, 1 <- transB = 0, 1.0 <- alpha = 1.0, 1.0 <- beta = 1.0, "
                  "rank(input) == 2, rank(bias) == 1"}},
@@ -79,6 +81,21 @@ void register_linalg(Registry& registry) {
          const Sym product = b("matmul", c[0], b("transpose", c[1], Ints{1, 0}));
          return {c.has("bias") ? product + c[2] : product};
        }});
+  static const std::string int8_dense_args = cat("input: Tensor, weight: Tensor, bias: Tensor?", int8_results);
+  add({.name = "int8_dense",
+       .args = int8_dense_args,
+       .doc = "input @ weight.T + bias of int8 (ops/quant.cc): weight [n, k] is quantised for each of its n rows.",
+       .axes = "... [k], n [k], n, n, n -> ... n",
+       .infer = [](const ArgView& c) -> Types {
+         const Shape &x = c.shape(0), &w = c.shape(1);
+         MOREL_CHECK(!x.empty() && w.size() == 2 && x.back() == w[1], Value, "For 'Int8Dense', axis k differs: input ",
+                     to_string(type_of(c.value(0))), ", weight ", to_string(type_of(c.value(1))));
+         Shape out = x;
+         out.back() = w[0];
+         return {Type{DType::Int8, out}};
+       },
+       .kernel = true,
+       .flags = kHidden | kNoGrad});
   const auto transposing = [](const Call& c) -> Syms {
     Builder& b = c.builder();
     return {

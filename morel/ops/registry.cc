@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "morel/ops/axes.h"
+#include "morel/ops/quant.h"
 
 namespace morel {
 namespace {
@@ -81,6 +82,7 @@ const Registry& registry() {
     register_loss(*made);
     register_optim(*made);
     register_control(*made);
+    register_quant(*made);
     return made;
   }();
   return *instance;
