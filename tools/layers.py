@@ -55,6 +55,8 @@ def check_include(table: dict, path: Path, quote: str, include: str) -> str | No
             return f'write #include "{include}"'
         return None if (ROOT / include).exists() else f"no such file: {include}"
     if quote == '"':
+        if path.parent.relative_to(ROOT / "morel").as_posix() in table["standalone"]["folders"]:
+            return None if (path.parent / include).exists() else f"no such file: {include}"
         return f'own headers are included as "morel/folder/file.h", not "{include}"'
     inside = path.relative_to(ROOT / "morel").as_posix()
     for pattern, folders in table["only_in"].items():

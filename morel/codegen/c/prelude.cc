@@ -1,6 +1,7 @@
 // The C text in front of every generated file: types, helpers of one scalar, block copies, reductions over fixed lanes.
 // It is plain C11 with GNU attributes, so the same file compiles for any machine.
 #include "morel/codegen/c/emit.h"
+#include "morel/codegen/c/plain.h"
 #include "morel/codegen/c/scalar.h"
 #include "morel/loops/program.h"
 
@@ -40,7 +41,9 @@ typedef struct {
 #define MOREL_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-MOREL_INLINE float morel_fma_f32(float x, float y, float z) {
+)C";
+
+constexpr std::string_view bits = R"C(MOREL_INLINE float morel_fma_f32(float x, float y, float z) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
   return __builtin_fmaf(x, y, z);
 #else
@@ -59,7 +62,10 @@ MOREL_INLINE float morel_float_f32(uint32_t bits) { float x; memcpy(&x, &bits, 4
 MOREL_INLINE uint64_t morel_bits_f64(double x) { uint64_t bits; memcpy(&bits, &x, 8); return bits; }
 MOREL_INLINE double morel_float_f64(uint64_t bits) { double x; memcpy(&x, &bits, 8); return x; }
 
-/* Elements of a pass that are treated together: whole vectors, or the rest of the row. */
+)C";
+
+constexpr std::string_view passes =
+    R"C(/* Elements of a pass that are treated together: whole vectors, or the rest of the row. */
 MOREL_INLINE int64_t morel_chunk(int64_t left, int64_t limit, int64_t pad) {
   if (left < pad) return left;
   left &= -pad;
@@ -427,9 +433,18 @@ std::string c_prelude() {
   text += "#define MOREL_LANES " + std::to_string(loops::num_lanes) + "\n";
   text += "#define MOREL_BLOCK " + std::to_string(loops::block_size) + "\n";
   for (std::string_view part :
-       {basics, halves, half_blocks, integers, floats, copies, combiners, folds, comparisons, extremes})
+       {basics, bits, passes, halves, half_blocks, integers, floats, copies, combiners, folds, comparisons, extremes})
     text += part;
   return text;
+}
+
+std::string plain_prelude() {
+  return "#include <math.h>\n#include <stdint.h>\n#include <string.h>\n\n"
+         "#define MOREL_INLINE static inline __attribute__((always_inline, unused))\n" +
+         std::string(bits) +
+         // The functions are written once for signed and unsigned types.
+         "#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Wtype-limits\"\n" + scalar_prelude() +
+         "#pragma GCC diagnostic pop\n";
 }
 
 std::string scalar_prelude() {

@@ -1,0 +1,6 @@
+/* A tensor of one number of type int64. */
+#define NAME morel_full_i64
+#define ELEMENT int64_t
+#define NUMBER int32_t
+#include "morel_full.h"
+void morel_full_i64(const int32_t* size, int32_t value, int32_t dtype, const morel_tensor* y);
