@@ -67,6 +67,7 @@ void bind_graph(nb::module_& module);
 void bind_training(nb::module_& module);
 void bind_compiled_call(nb::module_& module);
 void bind_lite(nb::module_& module);
+void bind_quantise(nb::module_& module);
 void bind_dist(nb::module_& module);
 // custom_backward (autograd.cc) while a graph is built.
 nb::tuple graph_custom_backward(nb::list inputs, const std::vector<Tensor>& outputs, nb::handle fn);

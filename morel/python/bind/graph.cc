@@ -358,6 +358,14 @@ void bind_graph(nb::module_& module) {
           [](PyGraph& self, const std::vector<Tensor>& parameters) { return serves(*self.graph, parameters); },
           "Whether the graph can be called with tensors of these sizes.")
       .def("__repr__", [](PyGraph& self) { return print(*self.graph); })
+      .def(
+          "copy",
+          [](PyGraph& self) {
+            std::vector<Tensor> captures;
+            for (const Ref<Node>& node : self.graph->captures) captures.push_back(node->captured);
+            return parsed_graph(print(*self.graph), captures);
+          },
+          "A graph of its own that reads the same tensors, not compiled yet.")
       .def_static("parse", &parsed_graph, nb::arg("text"), nb::arg("captures") = nb::make_tuple(),
                   "The graph that a text describes (what repr() writes), with the tensors that it captures.")
       .def_prop_ro("imports", [](PyGraph& self) { return self.imports; })

@@ -12,14 +12,27 @@
 namespace morel::bind {
 namespace {
 
+// What int8 inputs and outputs stand for: None or (scale, zero_point) for each.
+void note_types(lite::Function& model, const std::vector<int32_t>& values, const std::vector<nb::handle>& types) {
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (types[i].is_none()) continue;
+    const auto [scale, zero_point] = nb::cast<std::pair<float, int32_t>>(types[i]);
+    model.values[static_cast<size_t>(values[i])].quantisation = lite::Quantisation{{scale}, {zero_point}, -1};
+  }
+}
+
 void convert_graph(PyGraph& self, const std::string& path, const std::vector<std::string>& inputs,
                    const std::vector<std::string>& outputs,
-                   const std::vector<std::pair<Tensor, std::string>>& weight_names, bool fixed_sizes) {
+                   const std::vector<std::pair<Tensor, std::string>>& weight_names, bool fixed_sizes,
+                   const std::vector<nb::handle>& input_types, const std::vector<nb::handle>& output_types) {
   {
     const SymbolicSizes::Use sizes(self.graph->sizes.get());
     optimise(*self.graph, &execute, false);
   }
-  const lite::Converted made = lite::convert(*self.graph, {inputs, outputs, weight_names, fixed_sizes});
+  lite::Converted made = lite::convert(*self.graph, {inputs, outputs, weight_names, fixed_sizes});
+  lite::Function& model = made.plan.functions[0];
+  note_types(model, model.inputs, input_types);
+  note_types(model, model.outputs, output_types);
   AtomicFile file(path);
   file.write(lite::write_plan(made.plan, made.weights));
   file.commit();
@@ -42,8 +55,8 @@ nb::tuple requirements_of(const lite::Model& model) {
 
 void bind_lite(nb::module_& module) {
   module.def("lite_convert", &convert_graph, nb::arg("graph"), nb::arg("path"), nb::arg("inputs"), nb::arg("outputs"),
-             nb::arg("weight_names"), nb::arg("fixed_sizes"),
-             "Writes a graph that is not compiled as a model for devices.");
+             nb::arg("weight_names"), nb::arg("fixed_sizes"), nb::arg("input_types") = nb::make_tuple(),
+             nb::arg("output_types") = nb::make_tuple(), "Writes a graph that is not compiled as a model for devices.");
   nb::class_<lite::Model>(module, "LiteModel")
       .def_static(
           "build_from_file", [](const std::string& path, int threads) { return lite::Model::build(path, {threads}); },

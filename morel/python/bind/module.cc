@@ -26,4 +26,5 @@ NB_MODULE(_core, module) {
   bind_compiled_call(module);
   bind_dist(module);
   bind_lite(module);
+  bind_quantise(module);
 }

@@ -14,8 +14,9 @@ import numpy as np
 
 from morel import _core
 from morel.common.tensor import Tensor as _Array
+from morel.nn.cell import Cell
 
-__all__ = ["Context", "Model", "ModelType", "Tensor", "convert"]
+__all__ = ["Context", "Model", "ModelType", "Quantised", "Tensor", "convert", "quantise", "to_c"]
 
 
 class ModelType(enum.Enum):
@@ -176,28 +177,14 @@ class Model:
         return self._built().weight_bytes
 
 
-def convert(net, *inputs, file, input_names=None, output_names=None, fixed_sizes=False):
-    """Writes a cell or function as a model for devices.
-
-    Args:
-        net (Cell, function): what is converted; a cell as it is for inference.
-        inputs (Tensor): arguments of a call. Their sizes may differ at run time (``Model.resize``) but for 0 and 1, and as far
-            as what the code assumes of them holds.
-        file (str): where the model goes; replaced only when it is complete.
-        input_names (list[str]): default: the names of the function's arguments.
-        output_names (list[str]): default: output0, output1, ...
-        fixed_sizes (bool): the model serves the sizes of ``inputs`` only.
-    Raises:
-        NotImplementedError: the model contains what a device cannot run; the message names operator and line.
-    """
+def traced_for_devices(net, inputs):
+    """(the graph of a call that is not compiled, of a cell as it is for inference; its flat arguments)"""
     from morel.compiler import traced
     from morel.compiler.recursion import Session
     from morel.compiler.tree import flatten
-    from morel.nn.cell import Cell
 
     leaves, structure = flatten((inputs, {}))
-    is_cell = isinstance(net, Cell)
-    training = [(cell, cell.training) for _, cell in net.cells_and_names()] if is_cell else []
+    training = [(cell, cell.training) for _, cell in net.cells_and_names()] if isinstance(net, Cell) else []
     try:
         for cell, _ in training:
             cell.training = False
@@ -208,9 +195,35 @@ def convert(net, *inputs, file, input_names=None, output_names=None, fixed_sizes
             cell.training = was
     if any(fixed is not None for fixed in constants):
         raise NotImplementedError("a model for devices gives tensors, but the function also returns a Python value")
+    return graph, leaves
+
+
+def convert(net, *inputs, file, input_names=None, output_names=None, fixed_sizes=False):
+    """Writes a cell or function as a model for devices.
+
+    Args:
+        net (Cell, function, Quantised): what is converted; a cell as it is for inference.
+        inputs (Tensor): arguments of a call. Their sizes may differ at run time (``Model.resize``) but for 0 and 1, and as far
+            as what the code assumes of them holds.
+        file (str): where the model goes; replaced only when it is complete.
+        input_names (list[str]): default: the names of the function's arguments.
+        output_names (list[str]): default: output0, output1, ...
+        fixed_sizes (bool): the model serves the sizes of ``inputs`` only.
+    Raises:
+        NotImplementedError: the model contains what a device cannot run; the message names operator and line.
+    """
+    if isinstance(net, Quantised):
+        if inputs:
+            raise ValueError("a quantised model is converted for the inputs that it was quantised with: give none here")
+        graph, leaves, types = net.graph.copy(), net.leaves, (net.inputs, net.outputs)
+        net = net.net
+    else:
+        graph, leaves = traced_for_devices(net, inputs)
+        types = ()
+    is_cell = isinstance(net, Cell)
     weights = [(parameter, name) for name, parameter in net.parameters_and_names()] if is_cell else []
     names = input_names or _argument_names(net.construct if is_cell else net, leaves)
-    _core.lite_convert(graph, str(file), list(names), list(output_names or []), weights, fixed_sizes)
+    _core.lite_convert(graph, str(file), list(names), list(output_names or []), weights, fixed_sizes, *types)
 
 
 def _argument_names(function, leaves):
@@ -223,3 +236,7 @@ def _argument_names(function, leaves):
     if len(names) < len(leaves):
         return []
     return [name for name, leaf in zip(names, leaves) if isinstance(leaf, _core.Tensor)]
+
+
+from morel.lite.microcontroller import to_c  # noqa: E402
+from morel.lite.quantisation import Quantised, quantise  # noqa: E402
