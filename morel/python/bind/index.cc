@@ -1,5 +1,7 @@
 // Tensor indexing: x[key] and x[key] = value with integers, slices, None, ..., booleans, integer and boolean tensors.
 // Basic keys become views, others the operators index and index_put.
+#include <optional>
+
 #include "morel/python/bind/bind.h"
 #include "morel/runtime/device.h"
 
@@ -185,6 +187,30 @@ Tensor value_tensor(PyObject* value, DType dtype) {
   return Tensor(unwrap(tensor.ptr()));
 }
 
+// The mask that is the whole key, where a graph is built and its elements are not known.
+std::optional<Tensor> unknown_mask(PyObject* key) {
+  if (PyTuple_Check(key) && PyTuple_GET_SIZE(key) == 1) key = PyTuple_GET_ITEM(key, 0);
+  if (!is_tensor(key) || !unwrap(key)->is_symbolic() || unwrap(key)->dtype != DType::Bool) return {};
+  return Tensor(unwrap(key));
+}
+
+// How many elements a mask takes is not known either, so the value must be one that goes to each place alike.
+Tensor chosen_by_mask(const Tensor& input, Tensor mask, const Tensor& value) {
+  const size_t inner = input.rank() - std::min(mask.rank(), input.rank());
+  Shape wanted(input.shape().begin(), input.shape().end() - static_cast<int64_t>(inner));
+  MOREL_CHECK(mask.shape() == wanted, Index, "the shape of the mask ", to_string(mask.shape()),
+              " does not fit a tensor of shape ", to_string(input.shape()));
+  MOREL_CHECK(value.rank() <= inner || (value.rank() == inner + 1 && value.shape()[0] == 1), NotImplemented,
+              "in a compiled function, x[mask] = value takes a value that is the same for every place of the mask, but "
+              "its shape is ",
+              to_string(value.shape()), "; use where");
+  if (inner == 0 && value.rank() == 1)
+    return chosen_by_mask(input, mask, call("squeeze", {value, Ints{0}})[0].tensor());
+  for (size_t i = 0; i < inner; ++i) mask = call("expand_dims", {mask, int64_t{-1}})[0].tensor();
+  const Tensor same = call("cast", {value, input.dtype()})[0].tensor();
+  return call("where", {mask, same, input})[0].tensor();
+}
+
 template <class F>
 auto with_place(F&& fn) {
   try {
@@ -219,9 +245,13 @@ int tensor_set_item(PyObject* self, PyObject* key_object, PyObject* value) {
     with_place([&] {
       const Tensor input(unwrap(self));
       const DeviceScope scope(input.device());
+      const Tensor source = value_tensor(value, input.dtype());
+      if (const std::optional<Tensor> mask = unknown_mask(key_object)) {
+        call("copy_", {input, chosen_by_mask(input, *mask, source)});
+        return 0;
+      }
       const Key key = Parser(input.shape()).parse(key_object);
       const Tensor view = basic_view(input, key);
-      const Tensor source = value_tensor(value, input.dtype());
       if (key.advanced) {
         call("index_put_", {view, key.indices, source});
       } else {

@@ -48,8 +48,8 @@ def is_mask(container, key):
     return tensors and str(key.dtype) == "Bool"
 
 
-def by_mask(container, mask, value, changed):
-    """``changed``, which was made with ``value``, where a mask over the first axes holds; else the container itself."""
+def by_mask(container, mask, combine, value):
+    """``combine(container, value)`` where a mask over the first axes holds; else the container itself."""
     import morel
 
     inner = container.ndim - mask.ndim
@@ -58,7 +58,8 @@ def by_mask(container, mask, value, changed):
             "'x[mask] += value' in a compiled function takes a value that is the same for every place of the mask, but its "
             f"shape is {tuple(value.shape)}; use where"
         )
-    return morel.ops.where(mask.reshape((*mask.shape, *(1,) * inner)), changed.astype(container.dtype), container)
+    changed = combine(container, value).astype(container.dtype)
+    return morel.ops.where(mask.reshape((*mask.shape, *(1,) * inner)), changed, container)
 
 
 def operand(is_and, first, second):

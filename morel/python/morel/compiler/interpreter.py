@@ -205,7 +205,7 @@ class Interpreter(Expressions):
             owner, key = self.evaluate(node.target.value, frame), self.evaluate(node.target.slice, frame)
             if is_mask(owner, key):
                 value = self.evaluate(node.value, frame)
-                owner[...] = by_mask(owner, key, value, combine(owner, value))
+                owner[...] = by_mask(owner, key, combine, value)
                 return rest
             old = item_at(self.call, owner, key)
         elif isinstance(node.target, ast.Attribute):
