@@ -8,8 +8,9 @@ namespace morel {
 KernelFn find_kernel(std::string_view name) {
   static const auto* table = [] {
     auto* made = new std::unordered_map<std::string_view, KernelFn>;
-    for (const auto family : {attention_kernels(), conv_kernels(), index_kernels(), matmul_kernels(), norm_kernels(),
-                              optim_kernels(), pool_kernels(), random_kernels(), shape_kernels(), sort_kernels()})
+    for (const auto family :
+         {attention_kernels(), conv_kernels(), index_kernels(), matmul_kernels(), norm_kernels(), optim_kernels(),
+          output_kernels(), pool_kernels(), random_kernels(), shape_kernels(), sort_kernels()})
       for (const KernelEntry& entry : family) made->emplace(entry.name, entry.kernel);
     return made;
   }();

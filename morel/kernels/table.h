@@ -22,6 +22,7 @@ std::span<const KernelEntry> index_kernels();
 std::span<const KernelEntry> matmul_kernels();
 std::span<const KernelEntry> norm_kernels();
 std::span<const KernelEntry> optim_kernels();
+std::span<const KernelEntry> output_kernels();
 std::span<const KernelEntry> pool_kernels();
 std::span<const KernelEntry> random_kernels();
 std::span<const KernelEntry> shape_kernels();

@@ -1,4 +1,5 @@
-// Control flow: operators whose arguments are graphs. The executor runs them (runtime/executor.h).
+// Control flow: operators whose arguments are graphs, which the executor runs (runtime/executor.h). And what a graph
+// tells while it runs.
 #include "morel/ir/graph.h"
 #include "morel/ops/registry.h"
 
@@ -102,6 +103,12 @@ void register_control(Registry& registry) {
        .infer = infer_fused,
        .control = Control::Fused,
        .flags = kNoGrad | kHidden});
+  add({.name = "print_",
+       .args = "tensors: Tensor[], format: str",
+       .doc = "Prints the format with the tensors, in order, where it has '{}' or '{!r}'; '{{' and '}}' are braces.",
+       .infer = [](const ArgView&) { return Types(); },
+       .kernel = true,
+       .flags = kNoGrad | kEffect | kHidden});
 }
 
 }  // namespace morel

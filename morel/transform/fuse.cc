@@ -5,9 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "morel/ops/call.h"
+#include "morel/transform/effects.h"
 #include "morel/transform/fused.h"
-#include "morel/transform/replay.h"
 #include "morel/transform/simplify.h"
 
 namespace morel {
@@ -70,7 +69,7 @@ class Fuser {
   }
 
   void visit(const Ref<Node>& node) {
-    if (writes(*node)) {  // what members read may change here
+    if (effects_of(*node).writes) {  // what members read may change here
       for (const auto& group : groups_) group->open = false;
       return;
     }

@@ -2,46 +2,17 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "morel/transform/rewrite.h"
 
 namespace morel {
 namespace {
 
-int64_t count_exchanges(std::span<const Ref<Node>> nodes) {
-  const OpDef* exchange = &find_op("exchange_rng");
-  return std::ranges::count_if(nodes, [&](const Ref<Node>& node) { return node->op == exchange; });
-}
-
-bool moves(std::span<const Ref<Node>> nodes, std::unordered_set<const Graph*>& seen) {
-  if (const int64_t count = count_exchanges(nodes)) return count == 1;
-  return std::ranges::any_of(nodes, [&](const Ref<Node>& node) {
-    if (node->op == &find_op("next_rng")) return true;
-    return std::ranges::any_of(node->args, [&](const Value& arg) {
-      if (arg.tag() != Value::Tag::Graph) return false;
-      const auto& part = *static_cast<const Graph*>(arg.graph());
-      if (!part.is_complete()) return true;
-      return seen.insert(&part).second && moves(part.nodes, seen);
-    });
-  });
-}
-
-bool writes_outside(const Node& node) {
-  if (!has_effect(*node.op) || node.op->has(kRandom)) return false;
-  bool found = false;
-  for_each_input(node.args[0], [&](const Value& written) { found |= !root_of(written)->op; });
+// Whether a node changes what its graph has from outside, or reaches further.
+bool reaches_outside(const Node& node) {
+  bool found = talks(*node.op);
+  if (is_written(*node.op, 0)) for_each_written(node, [&](const Value& value) { found |= !root_of(value)->op; });
   return found;
-}
-
-bool writes(const Graph& graph, std::unordered_set<const Graph*>& seen) {
-  return std::ranges::any_of(graph.nodes, [&](const Ref<Node>& node) {
-    return writes_outside(*node) || std::ranges::any_of(node->args, [&](const Value& arg) {
-             if (arg.tag() != Value::Tag::Graph) return false;
-             const auto& part = *static_cast<const Graph*>(arg.graph());
-             return seen.insert(&part).second && writes(part, seen);
-           });
-  });
 }
 
 Ref<Graph> copy_of(const Graph& graph) {
@@ -54,13 +25,6 @@ Ref<Graph> copy_of(const Graph& graph) {
 }
 
 }  // namespace
-
-int64_t num_exchanges(const Graph& graph) { return count_exchanges(graph.nodes); }
-
-bool moves_rng(std::span<const Ref<Node>> nodes) {
-  std::unordered_set<const Graph*> seen;
-  return moves(nodes, seen);
-}
 
 Ref<Graph> with_rng_state(const Graph& graph, size_t place, bool replays) {
   auto out = make_ref<Graph>();
@@ -102,25 +66,15 @@ void carry_rng_state(GraphBuilder& builder, Node& node) {
 Values append_again(GraphBuilder& builder, const Graph& graph, std::span<const Value> arguments) {
   const bool replays = num_exchanges(graph) > 0;
   const Values rng = replays ? builder.emit(find_op("rng_state"), {}) : Values();
-  Values results = append_copy(builder.graph(), writes(graph) ? *without_writes(graph) : graph, arguments);
+  Values results =
+      append_copy(builder.graph(), effects_of(graph).is_seen() ? *without_effects(graph) : graph, arguments);
   if (replays) builder.emit(find_op("exchange_rng"), {rng.data(), 1});
   return results;
 }
 
-bool writes(const Node& node) {
-  return has_effect(*node.op) || std::ranges::any_of(node.args, [](const Value& arg) {
-           return arg.tag() == Value::Tag::Graph && writes(*static_cast<const Graph*>(arg.graph()));
-         });
-}
-
-bool writes(const Graph& graph) {
-  std::unordered_set<const Graph*> seen;
-  return writes(graph, seen);
-}
-
-Ref<Graph> without_writes(const Graph& graph) {
+Ref<Graph> without_effects(const Graph& graph) {
   Ref<Graph> out = copy_of(graph);
-  std::unordered_map<const Node*, Value> unwritten;
+  std::unordered_map<const Node*, Value> unwritten;  // none for nodes without results
   const auto replaced = [&](const Value& value) {
     return map_inputs(value, [&](const Value& input) {
       const auto found = unwritten.find(node_of(input));
@@ -132,14 +86,14 @@ Ref<Graph> without_writes(const Graph& graph) {
       arg = replaced(arg);
       if (arg.tag() != Value::Tag::Graph) continue;
       const auto& part = *static_cast<const Graph*>(arg.graph());
-      if (!writes(part)) continue;
+      if (!effects_of(part).is_seen()) continue;
       MOREL_CHECK(!part.is_function, NotImplemented,
-                  "the gradient of a function that calls itself and changes Parameters or running statistics is not "
-                  "supported (",
+                  "the gradient of a function that calls itself and prints, or changes Parameters or running "
+                  "statistics, is not supported (",
                   node->place, ")");
-      arg = Value::of_graph(without_writes(part));
+      arg = Value::of_graph(without_effects(part));
     }
-    if (writes_outside(*node)) unwritten.emplace(node.get(), node->args[0]);
+    if (reaches_outside(*node)) unwritten.emplace(node.get(), node->types.empty() ? Value() : node->args[0]);
   }
   for (Value& result : out->results) result = replaced(result);
   std::erase_if(out->nodes, [&](const Ref<Node>& node) { return unwritten.contains(node.get()); });

@@ -1,5 +1,7 @@
 #include "morel/transform/rewrite.h"
 
+#include "morel/transform/effects.h"
+
 namespace morel {
 namespace {
 
@@ -62,10 +64,10 @@ const Node* root_of(const Value& value) {
 Sharing::Sharing(const Graph& graph) {
   int64_t effects = 0;
   for (const Ref<Node>& node : graph.nodes) {
-    const bool writes = has_effect(*node->op);
+    const bool writes = effects_of(*node).writes;
     effects_before_[node.get()] = writes ? ++effects : effects;
     // A branch may give its operands back.
-    if (writes) for_each_input(*node, [&](const Value& value) { mark(value, written_); });
+    for_each_written(*node, [&](const Value& value) { mark(value, written_); });
     if (node->op->control != Control::None) for_each_input(*node, [&](const Value& value) { mark(value, leaving_); });
   }
   for (const Value& result : graph.results) for_each_input(result, [&](const Value& value) { mark(value, leaving_); });

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "morel/ops/call.h"
+#include "morel/transform/effects.h"
 #include "morel/transform/live_memory.h"
 
 namespace morel {
@@ -14,19 +14,6 @@ namespace {
 constexpr int64_t max_parts = 64, update_bytes = int64_t{32} << 10;
 // Values of at most so many bytes (step counts, learning rates) are made early for an update that can run then.
 constexpr int64_t light_bytes = 1024;
-
-// Whether a node changes state that is no operand of it: random numbers, what inner graphs change.
-bool changes_unknown_memory(const Node& node) {
-  if (node.op->has(kRandom)) return true;
-  for (const Value& arg : node.args) {
-    if (arg.tag() != Value::Tag::Graph) continue;
-    const auto* graph = static_cast<const Graph*>(arg.graph());
-    if (graph->is_function) return true;  // it may call itself
-    for (const Ref<Node>& inner : graph->nodes)
-      if (has_effect(*inner->op) || changes_unknown_memory(*inner)) return true;
-  }
-  return false;
-}
 
 // ---- updates in parts ----
 
@@ -108,19 +95,20 @@ class Order {
 
   void add(size_t idx) {
     const Node& node = *nodes_[idx];
-    const bool effect = has_effect(*node.op), unknown = changes_unknown_memory(node);
+    const Effects effects = effects_of(node);
+    const bool unknown = effects.draws || effects.talks || node.op->has(kRandom);
     const auto wait_for = [&](int64_t other) {
       if (other >= 0) before_[idx].push_back(static_cast<size_t>(other));
     };
-    bool first = true;
+    std::unordered_set<Root, Root::Hash> written;
+    for_each_written(node, [&](const Value& value) { written.insert(memory_root(value)); });
     for_each_input(node, [&](const Value& input) {
       if (const auto found = position_.find(node_of(input)); found != position_.end())
         wait_for(static_cast<int64_t>(found->second));
-      const bool writes = effect && (!node.op->has(kInPlace) || first);
-      first = false;
-      Memory& memory = memory_[memory_root(input)];
+      const Root root = memory_root(input);
+      Memory& memory = memory_[root];
       wait_for(memory.writer);
-      if (writes) {
+      if (written.contains(root)) {
         for (const size_t reader : memory.readers) wait_for(static_cast<int64_t>(reader));
         memory = {static_cast<int64_t>(idx), {}};
       } else {
@@ -130,10 +118,10 @@ class Order {
     if (unknown) {  // stays between all effects
       for (const size_t other : effects_) before_[idx].push_back(other);
       barrier_ = static_cast<int64_t>(idx);
-    } else if (effect) {
+    } else if (effects.writes) {
       wait_for(barrier_);
     }
-    if (effect || unknown) effects_.push_back(idx);
+    if (effects.writes || unknown) effects_.push_back(idx);
     std::erase(before_[idx], idx);
   }
 
@@ -264,12 +252,9 @@ class Recomputer {
 
   void find_changes() {
     changes_.clear();
-    unknown_.clear();
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = *graph_.nodes[i];
-      if (node.op->control != Control::None && changes_unknown_memory(node)) unknown_.push_back(i);
-      if (has_effect(*node.op))
-        for_each_input(node, [&](const Value& input) { changes_[memory_root(input)].push_back(i); });
+      for_each_written(node, [&](const Value& value) { changes_[memory_root(value)].push_back(i); });
     }
   }
 
@@ -277,8 +262,7 @@ class Recomputer {
   bool is_changed(const Root& root, size_t from, size_t to) const {
     const auto within = [&](size_t position) { return from <= position && position < to; };
     const auto found = changes_.find(root);
-    return std::ranges::any_of(unknown_, within) ||
-           (found != changes_.end() && std::ranges::any_of(found->second, within));
+    return found != changes_.end() && std::ranges::any_of(found->second, within);
   }
 
   void find_uses(size_t peak, std::unordered_map<Root, Uses, Root::Hash>& uses) const {
@@ -350,9 +334,7 @@ class Recomputer {
   }
 
   Graph& graph_;
-  // Positions of effects.
-  std::unordered_map<Root, std::vector<size_t>, Root::Hash> changes_;
-  std::vector<size_t> unknown_;
+  std::unordered_map<Root, std::vector<size_t>, Root::Hash> changes_;  // positions of the nodes that write
 };
 
 }  // namespace

@@ -5,20 +5,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "morel/ops/call.h"
-#include "morel/transform/replay.h"
+#include "morel/transform/effects.h"
 
 namespace morel {
 namespace {
 
-// Whether a branch, body or function of a node draws random numbers, of which the following ones depend.
-bool draws_inside(const Node& node) {
-  return std::ranges::any_of(node.args, [](const Value& arg) {
-    return arg.tag() == Value::Tag::Graph && moves_rng(*static_cast<const Graph*>(arg.graph()));
-  });
-}
-
-bool is_repeatable(const Node& node) { return !writes(node) && !node.op->has(kRandom) && !draws_inside(node); }
+bool is_repeatable(const Node& node) { return !effects_of(node).any() && !node.op->has(kRandom); }
 
 // The call as text; equal for calls that compute the same. Tensors and nodes by address.
 void append_key(const Value& value, std::string& key) {
@@ -80,7 +72,7 @@ bool remove_dead_nodes(Graph& graph) {
   for (const Value& result : graph.results) for_each_input(result, mark);
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = *graph.nodes[i];
-    if (writes(node) || draws_inside(node)) live.insert(&node);
+    if (effects_of(node).any()) live.insert(&node);
     if (live.contains(&node)) for_each_input(node, mark);
   }
   const auto dead = [&](const Ref<Node>& node) { return !live.contains(node.get()); };
@@ -102,10 +94,10 @@ bool share_equal_nodes(Graph& graph) {
   std::unordered_map<std::string, Ref<Node>> seen;
   std::unordered_set<const Node*> overwritten;
   for (const Ref<Node>& node : graph.nodes)
-    if (node->op->has(kInPlace)) overwritten.insert(node_of(node->args[0]));
+    for_each_written(*node, [&](const Value& value) { overwritten.insert(root_of(value)); });
   return rewrite(graph, [&](Node& node) {
     Values stands;
-    if (writes(node)) seen.clear();  // what was read before may be another value now
+    if (effects_of(node).writes) seen.clear();  // what was read before may be another value now
     if (!is_repeatable(node) || overwritten.contains(&node)) return stands;
     const auto [found, fresh] = seen.try_emplace(key_of(node), Ref<Node>(&node));
     if (fresh) return stands;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "morel/ops/axes.h"
-#include "morel/transform/replay.h"
+#include "morel/transform/effects.h"
 #include "morel/transform/vmap_call.h"
 
 namespace morel {
@@ -152,7 +152,7 @@ class Vectoriser {
       return out;
     }
     // Some examples go one way, some the other: both are computed.
-    MOREL_CHECK(!writes(graph_of(node, 1)) && !writes(graph_of(node, 2)), NotImplemented,
+    MOREL_CHECK(!effects_of(graph_of(node, 1)).is_seen() && !effects_of(graph_of(node, 2)).is_seen(), NotImplemented,
                 "vmap: an 'if' whose condition differs between the examples changes something outside of itself");
     const std::vector<Batched> then = Vectoriser(builder_, batch_).run(graph_of(node, 1), operands),
                                orelse = Vectoriser(builder_, batch_).run(graph_of(node, 2), operands);
@@ -192,7 +192,7 @@ class Vectoriser {
     MOREL_CHECK(!differs || node.types.size() == count, NotImplemented,
                 "vmap of the gradient of a 'while' whose condition differs between the examples is not supported; take "
                 "the gradient of the vmap instead");
-    MOREL_CHECK(!differs || !writes(graph_of(node, 1)), NotImplemented,
+    MOREL_CHECK(!differs || !effects_of(graph_of(node, 1)).is_seen(), NotImplemented,
                 "vmap: a 'while' whose condition differs between the examples changes something outside of itself");
     std::vector<char> wanted;
     for (const Batched& value : state) wanted.push_back(value.batched);

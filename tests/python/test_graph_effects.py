@@ -1,11 +1,162 @@
-"""Overflow checks and optimizers within compiled functions."""
+"""Printing in graphs, assignments through masks, overflow checks and optimizers within compiled functions."""
 
 import numpy as np
 import pytest
-from test_graph_control import same, tensor
+from test_graph_control import check, same, tensor
 
 import morel as ms
-from morel import Parameter, Tensor, amp, mint, nn
+from morel import Parameter, Tensor, amp, mint, nn, ops
+
+# --- print ---
+
+
+def talks(x):
+    print("x", x, 3, [x, "a{b}"], sep=" | ")
+    y = x * 2
+    print({"sum": y.sum()}, (y,), end="!\n")
+    return y
+
+
+def test_print_gives_what_pynative_gives(capsys):
+    compiled, x = ms.jit(talks), tensor(1.0, 2.0)
+    talks(x)
+    wanted = capsys.readouterr().out
+    for _ in range(2):  # whenever it runs
+        compiled(x)
+        assert capsys.readouterr().out == wanted
+    assert "[1. 2.]" in wanted and "a{b}" in wanted
+    longer = tensor(1.0, 2.0, 3.0)
+    compiled(longer)
+    assert "[1. 2. 3.]" in capsys.readouterr().out and compiled.__compiled__.compiled == 1
+
+
+def test_print_stays_in_order_with_other_effects(capsys):
+    state = Parameter(tensor(1.0, 2.0), name="state")
+
+    @ms.jit
+    def run(x):
+        print("before", state * 1)
+        state.add_(x)
+        print("after", state * 1)
+        print("unread", x * 0)
+        return x
+
+    run(tensor(1.0, 1.0))
+    assert capsys.readouterr().out == "before [1. 2.]\nafter [2. 3.]\nunread [0. 0.]\n"
+
+
+def test_print_under_conditions_and_in_loops(capsys):
+    def run(x):
+        if x.sum() > 0:
+            print("positive", x)
+        else:
+            print("negative")
+        i = 0
+        while i < x.sum():
+            print("turn", i)
+            i += 1
+        return x
+
+    for values in ((1.0, 1.0), (-1.0, -2.0)):
+        x = tensor(*values)
+        run(x)
+        wanted = capsys.readouterr().out
+        ms.jit(run)(x)
+        assert capsys.readouterr().out == wanted
+
+
+def test_print_comes_once_where_a_gradient_is_taken(capsys):
+    def run(x):
+        print("run", x)
+        if x.sum() > 0:
+            print("branch", x)
+            x = x * x
+        return x.sum()
+
+    x = tensor(1.0, 2.0)
+    gradient = ms.jit(lambda x: ms.grad(run)(x))(x)
+    assert capsys.readouterr().out == "run [1. 2.]\nbranch [1. 2.]\n"
+    same(gradient, tensor(2.0, 4.0))
+    same(ms.grad(ms.jit(run))(x), tensor(2.0, 4.0))
+    assert capsys.readouterr().out == "run [1. 2.]\nbranch [1. 2.]\n"
+
+
+def test_print_to_a_file_is_refused(tmp_path):
+    with open(tmp_path / "out", "w") as file:
+
+        @ms.jit
+        def run(x):
+            print(x, file=file)
+            return x
+
+        with pytest.raises(NotImplementedError, match="'print' to a file"):
+            run(tensor(1.0, 2.0))
+
+
+# --- masks ---
+
+
+def number_by_mask(x):
+    y = x * 1
+    y[y > 1] = 5
+    return y
+
+
+def row_by_mask(x):
+    y = ops.stack((x, x * 2, x - 1))
+    y[y.sum(1) > 2] = x * 10
+    y[(y > 3,)] = ops.zeros((1,))
+    return y
+
+
+def added_by_mask(x):
+    y = x * 1
+    y[y > 1] += 2
+    y[y < 0] *= y.sum()
+    return y
+
+
+def by_mask_in_a_branch(x):
+    y = x
+    if x.sum() > 0:
+        y = y * 1
+        y[x > 1] = -1
+    return y
+
+
+MASKS = [number_by_mask, row_by_mask, added_by_mask, by_mask_in_a_branch]
+
+
+@pytest.mark.parametrize("function", MASKS)
+@pytest.mark.parametrize("values", [(0.5, 1.5, 2.5), (-1.0, -2.0, -3.0)])
+def test_assignment_by_a_mask(function, values):
+    check(function, tensor(*values), order=1)
+
+
+def test_what_masks_cannot_do():
+    @ms.jit
+    def reads(x):
+        return x[x > 1]
+
+    @ms.jit
+    def many_values(x, values):
+        x = x * 1
+        x[x > 1] = values
+        return x
+
+    @ms.jit
+    def adds_many_values(x, values):
+        x = x * 1
+        x[x > 1] += values
+        return x
+
+    x = tensor(0.5, 1.5, 2.5)
+    with pytest.raises(NotImplementedError):
+        reads(x)
+    for function in (many_values, adds_many_values):
+        with pytest.raises(NotImplementedError, match="the same for every place of the mask"):
+            function(x, tensor(1.0, 2.0))
+
 
 # --- overflow and loss scaling ---
 

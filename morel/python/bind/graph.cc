@@ -10,10 +10,10 @@
 #include "morel/python/bind/bind.h"
 #include "morel/runtime/eager.h"
 #include "morel/runtime/graph_scope.h"
+#include "morel/transform/effects.h"
 #include "morel/transform/grad.h"
 #include "morel/transform/jvp.h"
 #include "morel/transform/passes.h"
-#include "morel/transform/replay.h"
 #include "morel/transform/simplify.h"
 #include "morel/transform/vmap.h"
 
@@ -422,8 +422,9 @@ void bind_graph(nb::module_& module) {
   module.def("graph_hold", &graph_hold);
   module.def("graph_release", [] { open_scope().clear_stand_ins(); });
   module.def("graph_num_nodes", [] { return open_scope().builder().graph().nodes.size(); });
-  module.def("graph_draws_since",
-             [](size_t first) { return moves_rng(std::span(open_scope().builder().graph().nodes).subspan(first)); });
+  module.def("graph_draws_since", [](size_t first) {
+    return effects_of(std::span(open_scope().builder().graph().nodes).subspan(first)).draws;
+  });
   module.def("graph_write_back", &graph_write_back);
   module.def("graph_is_parameter", &is_parameter_of_graph);
   module.def("graph_depth", [] { return OpenScope::scopes.size(); });

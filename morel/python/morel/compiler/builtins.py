@@ -2,8 +2,13 @@
 
 import builtins
 import functools
+import sys
 
 from morel import _core
+from morel.api import make_operator
+from morel.compiler.source import Unsupported
+
+_print_tensors = make_operator("print_", "print_")
 
 
 def items_of(iterable):
@@ -48,6 +53,28 @@ def _isinstance(_call, value, kinds):
     return isinstance(value, kinds)
 
 
+def _field(value, tensors, convert=str):
+    """The text of a value as a part of a format; its tensors are appended to ``tensors``."""
+    if isinstance(value, _core.Tensor) and not hasattr(value, "param_info"):
+        tensors.append(value)
+        return "{}" if convert is str else "{!r}"
+    if type(value) in (list, tuple):
+        inner = ", ".join(_field(item, tensors, repr) for item in value)
+        return f"[{inner}]" if type(value) is list else f"({inner}{',' * (len(value) == 1)})"
+    if type(value) is dict:
+        items = (f"{_field(key, tensors, repr)}: {_field(item, tensors, repr)}" for key, item in value.items())
+        return "{{" + ", ".join(items) + "}}"
+    return convert(value).replace("{", "{{").replace("}", "}}")
+
+
+def _print(_call, *values, sep=" ", end="\n", file=None, flush=False):
+    if file not in (None, sys.stdout):
+        raise Unsupported("'print' to a file is not supported in a compiled function")
+    tensors = []
+    text = _field(" " if sep is None else sep, tensors).join(_field(value, tensors) for value in values)
+    _print_tensors(tensors, text + _field("\n" if end is None else end, tensors))
+
+
 _TABLE = {
     builtins.enumerate: _enumerate,
     builtins.filter: _filter,
@@ -56,6 +83,7 @@ _TABLE = {
     builtins.len: _len,
     builtins.list: lambda _call, items=(): list(items_of(items)),
     builtins.map: _map,
+    builtins.print: _print,
     builtins.sum: _sum,
     builtins.tuple: lambda _call, items=(): tuple(items_of(items)),
     builtins.zip: lambda _call, *iterables, **options: tuple(zip(*map(items_of, iterables), **options)),
