@@ -19,8 +19,8 @@ class Executor {
  public:
   explicit Executor(Ref<Graph> graph);
   ~Executor();
-  // One tensor for each parameter; one for each result. Safe to call from several threads at once. `symbols`: of a
-  // graph within another one, the values of the whole graph's sizes.
+  // One tensor for each parameter; one for each result. Safe to call from several threads at once. `symbols`: the
+  // values of the whole graph's sizes; of a whole graph they are found in its parameters where they are not given.
   Values run(std::span<const Value> parameters, SymbolValues symbols = {}) const;
 
   // Of the instance that ran last; before the first run of one for the types that the graph declares.

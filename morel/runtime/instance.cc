@@ -330,7 +330,7 @@ class InstanceBuilder {
 Instance::Instance(const Executor& executor, std::span<const Value> parameters, SymbolValues symbols,
                    std::span<const size_t> workspace)
     : executor_(executor), symbols_(symbols.begin(), symbols.end()), is_trial_(workspace.empty()) {
-  if (executor.graph().sizes) bind_sizes(executor.graph(), parameters, symbols_);
+  if (executor.graph().sizes && symbols.empty()) bind_sizes(executor.graph(), parameters, symbols_);
   InstanceBuilder(*this, parameters, workspace);
 }
 Instance::~Instance() = default;

@@ -35,7 +35,7 @@ struct Remembered {
   std::vector<Fact> facts;
   nb::object graph;
   const Executor* executor = nullptr;
-  Numbers served;          // values of the graph's sizes that were found to fit last
+  Numbers served;          // values of the graph's sizes at the call that was found to fit last
   bool is_single = false;  // the result is one tensor, not a tuple of them
 };
 
@@ -86,7 +86,8 @@ bool matches(Remembered& entry, PyObject* const* args, Py_ssize_t count, Tensors
 
 PyObject* run(const Remembered& entry, const Tensors& tensors) {
   try {
-    const Values results = entry.executor->run({tensors.data(), tensors.size()});
+    const Values results =
+        entry.executor->run({tensors.data(), tensors.size()}, {entry.served.data(), entry.served.size()});
     if (entry.is_single) return from_value(results[0]);
     PyObject* out = PyTuple_New(static_cast<Py_ssize_t>(results.size()));
     for (size_t i = 0; i < results.size(); ++i)

@@ -114,7 +114,7 @@ nb::list run(const std::shared_ptr<TrainedGraph>& self, const std::vector<Tensor
   for (const Tensor& parameter : parameters) given.push_back(parameter);
   Kept kept;
   bind_sizes(self->forward->graph(), {given.data(), given.size()}, kept.sizes);
-  Values found = self->forward->run({given.data(), given.size()});
+  Values found = self->forward->run({given.data(), given.size()}, {kept.sizes.data(), kept.sizes.size()});
   for (size_t i = self->num_results; i < found.size(); ++i) kept.add(std::move(found[i]));
   std::vector<Tensor> results, inputs, outputs;
   for (size_t i = 0; i < self->num_results; ++i) results.push_back(detach(found[i].tensor()));
