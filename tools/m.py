@@ -120,7 +120,8 @@ def parser():
     sub = command("test", test, "build, then run the C++ and the Python tests")
     sub.add_argument("-k", default="", metavar="EXPR", help="only tests whose name matches (and/or/not, as in pytest)")
     sub.add_argument("--sanitize", nargs="?", const="all", choices=["all", "address", "thread"], default="",
-                     help="address: all under ASan+UBSan; thread: threading tests under TSan; all: both")  # fmt: skip
+                     help="address: a part of all tests under ASan+UBSan; thread: threading tests under TSan; all: both")  # fmt: skip
+    sub.add_argument("--full", action="store_true", help="all cases of the Python tests, also under a sanitizer")
     sub.add_argument("--cpp", action="store_true", help="only the C++ tests")
     sub.add_argument("--python", action="store_true", help="only the Python tests")
     sub.add_argument("args", nargs="*", help="after --: more arguments for pytest")

@@ -16,6 +16,8 @@ from environment import ROOT, run, venv_python
 NO_TESTS = 5
 # What TSan runs: it slows everything ten times, and only these tests start threads of their own.
 THREAD_TESTS = "thread"
+# Of the cases of each Python test, ASan runs one of so many unless all are asked for: all of them take hours.
+SANITIZER_SHARE = 10
 
 
 def expression_matches(expression: str, name: str) -> bool:
@@ -48,7 +50,7 @@ def run_ctest(directory: Path, expression: str, sanitize: str) -> int:
     return 1 if run(command, env=env, check=False, cwd=directory) else 0
 
 
-def sanitizer_environment(sanitize: str, python: bool) -> dict[str, str]:
+def sanitizer_environment(sanitize: str, python: bool, full: bool = False) -> dict[str, str]:
     env = dict(os.environ)
     suppressions = ROOT / "tools/sanitizers"
     if sanitize == "address":
@@ -66,14 +68,16 @@ def sanitizer_environment(sanitize: str, python: bool) -> dict[str, str]:
         env["LD_PRELOAD"] = " ".join(paths)
         env["PYTHONMALLOC"] = "malloc"
         env["MOREL_TEST_SANITIZER"] = sanitize
+        if not full:
+            env["MOREL_TEST_SHARE"] = str(SANITIZER_SHARE)
     return env
 
 
-def run_pytest(directory: Path, expression: str, sanitize: str, arguments: list[str]) -> int:
-    env = sanitizer_environment(sanitize, python=True)
+def run_pytest(directory: Path, expression: str, sanitize: str, options) -> int:
+    env = sanitizer_environment(sanitize, python=True, full=options.full)
     env["PYTHONPATH"] = os.pathsep.join([str(directory / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
     selection = ["-k", expression] if expression else []
-    command = [*builder.launcher(sanitize), venv_python(), "-m", "pytest", *selection, *arguments]
+    command = [*builder.launcher(sanitize), venv_python(), "-m", "pytest", *selection, *options.args]
     return run(command, env=env, check=False)
 
 
@@ -83,7 +87,7 @@ def test_one(sanitize: str, expression: str, options) -> list[int]:
     if not options.python:
         statuses.append(run_ctest(directory, expression, sanitize))
     if not options.cpp:
-        statuses.append(run_pytest(directory, expression, sanitize, options.args))
+        statuses.append(run_pytest(directory, expression, sanitize, options))
     return statuses
 
 

@@ -1,5 +1,6 @@
 #include "morel/runtime/frame.h"
 
+#include "morel/base/poison.h"
 #include "morel/runtime/control.h"
 #include "morel/runtime/eager.h"
 #include "morel/runtime/tape.h"
@@ -110,6 +111,7 @@ void Frame::detach(const Buffer& buffer) {
 void Frame::start(std::span<const Value> parameters) {
   if (instance_.arena_bytes()) {
     memory_ = allocate_arena(instance_.arena_bytes());
+    poison(memory_.data, memory_.bytes);
     arena_->move_to(memory_.data);
   }
   for (const int32_t idx : instance_.outside()) {
@@ -177,6 +179,14 @@ void Frame::run_control(size_t idx, std::span<const Value> parameters) {
   if (instance_.is_trial()) found_[idx] = workspace.demand();
 }
 
+// Poisons parts of the arena, or makes them usable.
+void Frame::mark(const std::vector<int32_t>& buffers, void (*change)(const void*, size_t)) const {
+  for (const int32_t idx : buffers) {
+    const Buffer& buffer = instance_.buffers()[static_cast<size_t>(idx)];
+    change(arena_->data() + buffer.offset, buffer.bytes);
+  }
+}
+
 void Frame::run_step(size_t idx, std::span<const Value> parameters) {
   const Step& step = executor_.steps()[idx];
   const BoundStep& bound_step = instance_.steps()[idx];
@@ -185,6 +195,7 @@ void Frame::run_step(size_t idx, std::span<const Value> parameters) {
     const Buffer& buffer = instance_.buffers()[static_cast<size_t>(started)];
     attach(buffer, Storage::allocate(buffer.bytes), 0);
   }
+  mark(bound_step.begun, unpoison);
   for (const Number& number : call.numbers)
     call.args[number.arg] = number_of(tensors_[static_cast<size_t>(number.place)], number.kinds);
   switch (bound_step.action) {
@@ -193,6 +204,7 @@ void Frame::run_step(size_t idx, std::span<const Value> parameters) {
     case Action::Fused: run_fused(step, call); break;
     default: bound_step.workspace_bytes || instance_.is_trial() ? run_in_workspace(idx) : run_kernel(idx);
   }
+  mark(bound_step.ended, poison);
   for (const int32_t finished : bound_step.finished) {
     const Buffer& buffer = instance_.buffers()[static_cast<size_t>(finished)];
     detach(buffer);

@@ -31,6 +31,7 @@ class Frame {
   void detach(const Buffer& buffer);
   void start(std::span<const Value> parameters);
   void finish();
+  void mark(const std::vector<int32_t>& buffers, void (*change)(const void*, size_t)) const;
   void run_step(size_t idx, std::span<const Value> parameters);
   void run_kernel(size_t idx);
   void run_in_workspace(size_t idx);

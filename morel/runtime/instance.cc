@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "morel/base/poison.h"
 #include "morel/runtime/eager.h"
 #include "morel/runtime/frame.h"
 
@@ -294,6 +295,10 @@ class InstanceBuilder {
       if (buffer.home == Home::Arena) {
         lives.push_back({buffer.bytes, buffer.first, buffer.last});
         planned.push_back(&buffer);
+        if (can_poison && buffer.bytes) {
+          steps_[at(buffer.first)].begun.push_back(idx);
+          steps_[at(buffer.last)].ended.push_back(idx);
+        }
         continue;
       }
       instance_.loose_.push_back(idx);

@@ -46,19 +46,20 @@ enum class Action : uint8_t { None, Copy, Call, InPlace, Fused, Control };
 // What depends on the signature of a step.
 struct BoundStep {
   Action action = Action::None;
-  Args args;                      // constants
-  Types types;                    // of the results
-  std::vector<int32_t> outs;      // places that it writes, or gets from control flow
-  std::vector<int32_t> started;   // Own buffers that begin here
-  std::vector<int32_t> finished;  // Own and Control buffers that nobody reads later
+  Args args;                          // constants
+  Types types;                        // of the results
+  std::vector<int32_t> outs;          // places that it writes, or gets from control flow
+  std::vector<int32_t> started;       // Own buffers that begin here
+  std::vector<int32_t> finished;      // Own and Control buffers that nobody reads later
+  std::vector<int32_t> begun, ended;  // Arena buffers that are used from here on, and that are not any more
   // Temporaries of the kernel: their place in the arena.
   size_t workspace = 0, workspace_bytes = 0;
 };
 
 class Instance {
  public:
-  // symbols: of a graph within another one, the values of the whole graph's sizes. workspace: bytes of temporaries of
-  // each step, as a first run has found them; without it this is a trial.
+  // symbols: the values of the whole graph's sizes; without them they are found in its parameters. workspace: bytes of
+  // temporaries of each step, as a first run has found them; without it this is a trial.
   Instance(const Executor& executor, std::span<const Value> parameters, SymbolValues symbols,
            std::span<const size_t> workspace = {});
   ~Instance();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "morel/base/error.h"
+#include "morel/base/poison.h"
 
 namespace morel {
 namespace {
@@ -65,6 +66,7 @@ void* system_allocate(size_t bytes) {
 }
 
 void system_free(void* data, size_t bytes) {
+  unpoison(data, bytes);
   counters.reserved.fetch_sub(static_cast<int64_t>(bytes));
   std::free(data);
 }
@@ -136,8 +138,7 @@ thread_local Workspace* workspace = nullptr;
 // Counted are the bytes that were asked for: the rest of a block is never touched.
 int64_t counted(size_t bytes) { return static_cast<int64_t>((bytes + tensor_alignment - 1) & ~(tensor_alignment - 1)); }
 
-// A block of a class for so many bytes.
-void* take(int cls, size_t bytes) {
+void* take_block(int cls, size_t bytes) {
   MOREL_CHECK(cls < num_classes, Memory, "cannot allocate ", bytes, " bytes");
   const size_t size = class_bytes(cls);
   const int64_t now = counters.in_use.fetch_add(counted(bytes), std::memory_order_relaxed) + counted(bytes);
@@ -162,7 +163,16 @@ void* take(int cls, size_t bytes) {
   return data;
 }
 
+// A block of a class for so many bytes.
+void* take(int cls, size_t bytes) {
+  void* data = take_block(cls, bytes);
+  unpoison(data, bytes);
+  poison(static_cast<char*>(data) + bytes, class_bytes(cls) - bytes);
+  return data;
+}
+
 void give_back(void* data, int cls, size_t bytes) {
+  poison(data, class_bytes(cls));
   counters.in_use.fetch_sub(counted(bytes), std::memory_order_relaxed);
   if (class_bytes(cls) <= small_limit) {
     if (ThreadCache* own = thread_cache()) {
@@ -195,13 +205,17 @@ Workspace::Workspace(void* memory, size_t bytes)
     : outer_(workspace), memory_(static_cast<char*>(memory)), bytes_(bytes) {
   workspace = this;
 }
-Workspace::~Workspace() { workspace = outer_; }
+Workspace::~Workspace() {
+  poison(memory_, bytes_);
+  workspace = outer_;
+}
 
 void* Workspace::allocate(size_t bytes) {
   if (count_ == max_pieces) return take(class_of(bytes), bytes);
   const size_t begin = count_ ? pieces_[count_ - 1].end : 0, end = begin + static_cast<size_t>(counted(bytes));
   demand_ = std::max(demand_, end);
   void* data = end <= bytes_ ? memory_ + begin : take(class_of(bytes), bytes);
+  if (end <= bytes_) unpoison(data, bytes);
   pieces_[count_++] = {data, begin, end};
   return data;
 }
@@ -210,7 +224,9 @@ bool Workspace::take_back(const void* data) {
   size_t at = count_;
   while (at > 0 && pieces_[at - 1].data != data) --at;
   if (at == 0) return false;
-  const bool is_inside = pieces_[at - 1].end <= bytes_;
+  const Piece& piece = pieces_[at - 1];
+  const bool is_inside = piece.end <= bytes_;
+  if (is_inside) poison(data, piece.end - piece.begin);
   std::copy(pieces_ + at, pieces_ + count_, pieces_ + at - 1);
   --count_;
   return is_inside;

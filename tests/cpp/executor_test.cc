@@ -3,6 +3,8 @@
 
 #include <thread>
 
+#include "morel/base/poison.h"
+#include "morel/kernels/print.h"
 #include "morel/tensor/allocator.h"
 #include "morel/transform/graph_builder.h"
 #include "ops_support.h"
@@ -174,6 +176,44 @@ TEST(Executor, ArenasOfManySizesShareMemory) {
   }
   const int64_t largest = 2 * 512 * 512 * 4;  // two products are alive at a time
   EXPECT_LE(allocator_stats().reserved - before, 2 * largest);
+}
+
+// Under AddressSanitizer what the plan does not use at a time must not be touched.
+TEST(Executor, DeadPartsOfTheArenaArePoisoned) {
+  if (!can_poison) GTEST_SKIP() << "this build has no AddressSanitizer";
+  static std::vector<std::pair<const void*, bool>>
+      seen;  // of what was printed: where it lies, and whether it may be read
+  seen.clear();
+  const Printer before = set_printer([](const std::string&, std::span<const Value> tensors) {
+    const Tensor tensor = tensors[0].tensor();
+    seen.emplace_back(tensor.data(), !is_poisoned(tensor.data(), static_cast<size_t>(tensor.size()) * 4));
+    const char* end = static_cast<const char*>(seen[0].first) + 16 * 16 * 4;
+    if (seen.size() > 1) seen.emplace_back(end, !is_poisoned(end - 4, 4));
+  });
+  const Executor executor(make({square(16)}, [](Builder& b, const Syms& given) -> Syms {
+    const Sym early = b("cumsum", given[0], 0);
+    b("print_", Value(Value::List{early.value()}), "{}");
+    const Sym small = b("sum", early, nullptr, false);
+    const Sym late = b("exp", small);
+    b("print_", Value(Value::List{late.value()}), "{}");
+    return {b("add", late, small)};
+  }));
+  const Value given[] = {sample({16, 16})};
+  executor.run(given);
+  set_printer(before);
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_TRUE(seen[0].second);   // alive
+  EXPECT_TRUE(seen[1].second);   // alive
+  EXPECT_FALSE(seen[2].second);  // dead by then
+}
+
+TEST(Allocator, FreedMemoryAndTheRestOfABlockArePoisoned) {
+  if (!can_poison) GTEST_SKIP() << "this build has no AddressSanitizer";
+  char* data = static_cast<char*>(allocate(100));
+  EXPECT_FALSE(is_poisoned(data, 100));
+  EXPECT_TRUE(is_poisoned(data + 100, 1));
+  deallocate(data, 100);
+  EXPECT_TRUE(is_poisoned(data, 1));
 }
 
 }  // namespace
