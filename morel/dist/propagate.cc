@@ -195,6 +195,7 @@ class Candidate {
         if (combine && *combine != map_.factors[idx].combine) return false;
         combine = map_.factors[idx].combine;
         partial.append(out_.cuts[idx].begin(), out_.cuts[idx].end());
+        out_.cuts_reduction = true;
       }
       std::sort(partial.begin(), partial.end());
       out_.results.push_back(Sharding::get(&mesh_, lists, partial, combine.value_or(ReduceOp::Sum)));

@@ -7,6 +7,7 @@
 #include "morel/base/error.h"
 #include "morel/dist/layer.h"
 #include "morel/ops/axes.h"
+#include "morel/ops/call.h"
 #include "morel/runtime/eager.h"
 #include "morel/runtime/tape.h"
 
@@ -28,7 +29,10 @@ Value copy_of(const Value& value) {
 
 class Recorder final : public ExecutionLayer {
  public:
-  bool takes(const OpDef&, std::span<const Value>) override { return !inside_; }
+  explicit Recorder(bool of_composites) : of_composites_(of_composites) {}
+  bool takes(const OpDef& op, std::span<const Value>) override {
+    return !inside_ && !(of_composites_ && !is_primitive(op));
+  }
   Values execute(const OpDef& op, std::span<const Value> args) override {
     inside_ = true;
     Args before;
@@ -40,8 +44,11 @@ class Recorder final : public ExecutionLayer {
       inside_ = false;
       throw;
     }
+    // What dense operands give: sums may be made in another order where operands are strided.
     RecordedCall call{&op, std::move(before), {}};
-    for (const Value& out : outs) call.outs.push_back(copy_of(out));
+    Args dense;
+    for (const Value& arg : call.args) dense.push_back(copy_of(arg));
+    call.outs = morel::execute(op, {dense.data(), dense.size()});
     inside_ = false;
     calls.push_back(std::move(call));
     return outs;
@@ -51,6 +58,7 @@ class Recorder final : public ExecutionLayer {
   std::vector<RecordedCall> calls;
 
  private:
+  const bool of_composites_;
   bool inside_ = false;
 };
 
@@ -156,8 +164,8 @@ void extend(const Mesh* mesh, int mesh_axis, AxisLists& lists, Axes& partial, bo
 
 }  // namespace
 
-std::vector<RecordedCall> record_calls(const std::function<void()>& fn) {
-  Recorder recorder;
+std::vector<RecordedCall> record_calls(const std::function<void()>& fn, bool of_composites) {
+  Recorder recorder(of_composites);
   ExecutionLayer* before = set_execution_layer(&recorder);
   try {
     fn();

@@ -16,8 +16,8 @@ struct RecordedCall {
   Args args;    // as they were before
   Values outs;  // of an operator in place, argument 0 as it was afterwards
 };
-// The calls that `fn` makes, not those within composites.
-std::vector<RecordedCall> record_calls(const std::function<void()>& fn);
+// The calls that `fn` makes: composites as such, or the calls that they are made of.
+std::vector<RecordedCall> record_calls(const std::function<void()>& fn, bool of_composites);
 
 struct Trial {
   int64_t cases = 0;

@@ -72,7 +72,7 @@ void register_attention(Registry& registry) {
   add({.name = "attention",
        .args = "query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor?, scale: float, is_causal: bool",
        .doc = "softmax(query @ key^T * scale + mask) @ value and the logsumexp of each row of scores (float32).",
-       .axes = "b h [l] [d], b h [s] [d], b h [s] e, b h [l] [s] -> b h [l] e, b h [l]",
+       .axes = "b h [l] [d], b h [s] [d], b h [s] [e], b h [l] [s] -> b h [l] [e], b h [l]",
        .infer = [](const ArgView& c) -> Types {
          check_attention(c);
          const Shape& q = c.shape(0);

@@ -281,6 +281,7 @@ void register_picks(Family& add) {
        .args = "input: Tensor, size: int[], stride: int[], offset: int = 0",
        .doc = "View of any shape and strides (in elements) over the elements of input in row-major order, from element "
               "`offset` on.",
+       .axes = "[...] -> [...]",
        .view = as_strided_view,
        .grad = picking_grad,
        .vmap = as_strided_vmap});

@@ -1,7 +1,5 @@
 """Every sample of every operator with its operands laid out in many ways on simulated meshes, against the call on whole tensors."""
 
-import functools
-
 import numpy as np
 import pytest
 from morel.parallel import (
@@ -36,18 +34,21 @@ def mesh_of(shape):
     return _core.dist.mesh(list(shape), list("xyz")[: len(shape)], [])
 
 
-@functools.cache
-def calls_of(number):
-    """The calls of operators that a sample makes."""
-    sample = all_samples()[number]
+def calls_of(sample):
+    """The calls of operators that a sample makes: of composites as such, and of what they and its gradient are made of."""
     dtype = sample.dtypes[0]
     tensors = [tensor_of(array, dtype) for array in arrays_of(sample, dtype)]
-    return [call for call in _core.dist.record_calls(lambda: run(sample, tensors)) if call.has_tensors]
+    calls = _core.dist.record_calls(lambda: run(sample, tensors))
+    places = tuple(place for place, tensor in enumerate(tensors) if tensor.dtype in (ms.float32, ms.float64))
+    if sample.grad and places:
+        step = ms.grad(lambda *given: run(sample, given).sum(), places)
+        calls += _core.dist.record_calls(lambda: step(*tensors), of_composites=True)
+    return [call for call in calls if call.has_tensors]
 
 
-@pytest.mark.parametrize("number", range(len(all_samples())), ids=lambda n: f"{all_samples()[n].label}-{n}")
-def test_samples(number):
-    for call in calls_of(number):
+@pytest.mark.parametrize("sample", all_samples(), ids=lambda sample: sample.label)
+def test_samples(sample):
+    for call in calls_of(sample):
         for shape in SHAPES:
             trial = _core.dist.try_shardings(call, mesh_of(shape), LIMIT)
             assert not trial.failures, trial.failures[0]

@@ -162,12 +162,16 @@ void bind_trials(nb::module_& module) {
       .def_prop_ro("has_tensors", [](const RecordedCall& call) {
         return !tensors_of(*call.op, {call.args.data(), call.args.size()}).empty();
       });
-  module.def("record_calls", [](nb::callable fn) {
-    return record_calls([&] {
-      const nb::object result = nb::steal(PyObject_CallNoArgs(fn.ptr()));
-      if (!result) throw_python_error();
-    });
-  });
+  module.def(
+      "record_calls",
+      [](nb::callable fn, bool of_composites) {
+        const auto run = [&] {
+          const nb::object result = nb::steal(PyObject_CallNoArgs(fn.ptr()));
+          if (!result) throw_python_error();
+        };
+        return record_calls(run, of_composites);
+      },
+      nb::arg("fn"), nb::arg("of_composites") = false);
   nb::class_<Trial>(module, "Trial")
       .def_ro("cases", &Trial::cases)
       .def_ro("exact", &Trial::exact)

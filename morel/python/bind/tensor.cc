@@ -124,9 +124,15 @@ void check_readable(const Tensor& tensor) {
       "it outside of the compiled function");
 }
 
+// Copies at all processes can be read without asking others.
+Tensor readable(const Tensor& tensor) {
+  return tensor->shards && dist::sharding_of(tensor)->is_replicated() ? dist::full_tensor(tensor) : tensor;
+}
+
 // -- one element as a Python number --
-Value item_value(const Tensor& tensor) {
-  check_readable(tensor);
+Value item_value(const Tensor& given) {
+  check_readable(given);
+  const Tensor tensor = readable(given);
   MOREL_CHECK(tensor.size() == 1, Value,
               "only a tensor of one element can be turned into a Python number, but this one is ",
               describe(tensor.dtype(), tensor.shape()));
@@ -235,7 +241,7 @@ DType from_dlpack(nb::dlpack::dtype type) {
 // An array over the same memory, which it keeps alive; of a tensor on a device over a copy.
 nb::object to_numpy(const Tensor& given) {
   check_readable(given);
-  const Tensor tensor = given->is_symbolic() ? given : to_device(detach(given), Device{});
+  const Tensor tensor = given->is_symbolic() ? given : to_device(detach(readable(given)), Device{});
   MOREL_CHECK(tensor.dtype() != DType::BFloat16, Type,
               "NumPy has no bfloat16: convert the tensor first, x.float().asnumpy()");
   size_t shape[16];

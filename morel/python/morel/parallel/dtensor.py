@@ -173,10 +173,10 @@ def shard_module(module, device_mesh, plan):
     """Lays out the Parameters of a Cell, in place.
 
     Args:
-        module (Cell): its Parameters must be the same at all processes.
+        module (Cell): a network, or an optimizer, whose Parameters must be the same at all processes.
         device_mesh (DeviceMesh): where.
         plan (dict): for names of Parameters, or functions of them that say yes, placements or a Layout. Others become copies
-            at all processes.
+            at all processes, unless they are laid out already.
 
     Raises:
         ValueError: the plan names a Parameter that is not there.
@@ -187,10 +187,11 @@ def shard_module(module, device_mesh, plan):
             value for key, value in plan.items() if key == parameter.name or (callable(key) and key(parameter.name))
         ]
         unused.discard(parameter.name)
+        if not chosen and isinstance(parameter, DTensor):
+            continue
         whole = Layout.of(_dist.sharding(device_mesh._mesh, [[] for _ in range(parameter.ndim)], [], "sum"))
-        _core.set_data(
-            parameter, _core.detach(distribute_tensor(parameter, device_mesh, chosen[0] if chosen else whole))
-        )
+        laid_out = distribute_tensor(parameter, device_mesh, chosen[0] if chosen else whole)
+        _core.set_data(parameter, _core.detach(laid_out))
     if unused:
         raise ValueError(f"the plan names Parameters that are not there: {sorted(unused)}")
     return module
