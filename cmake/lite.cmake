@@ -38,9 +38,8 @@ target_compile_definitions(
   morel_lite_core PRIVATE MOREL_ONLY_AVX2 MOREL_DTYPE_MASK=${core_dtypes} MOREL_SELECTION="${core}/selection.h")
 target_compile_options(
   morel_lite_core
-  PRIVATE -O2 -ffunction-sections -fdata-sections -fvisibility=hidden
-          $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>
-          $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/morel/lite/core/dtypes.h>)
+  PRIVATE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables
+          "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Os -include ${CMAKE_SOURCE_DIR}/morel/lite/core/dtypes.h>")
 target_link_options(morel_lite_core PRIVATE -Wl,--gc-sections -Wl,-s
                     -Wl,--version-script=${CMAKE_SOURCE_DIR}/morel/lite/core/exports.map)
 add_executable(lite_predict_core EXCLUDE_FROM_ALL examples/cpp/lite_predict.cc)

@@ -14,12 +14,21 @@ namespace morel {
 
 GemmBlockFn gemm_block_kernel(DType dtype) {
   switch (dtype) {
-    case DType::Float32: return MOREL_SIMD_CALL(gemm_block_float32);
-    case DType::Float64: return MOREL_SIMD_CALL(gemm_block_float64);
-    case DType::Int32: return MOREL_SIMD_CALL(gemm_block_int32);
-    case DType::Int64: return MOREL_SIMD_CALL(gemm_block_int64);
-    default: raise(ErrorKind::Internal, "internal error: no block kernel for ", info(dtype).name, ".");
+    case DType::Float32:
+      if constexpr (is_compiled(DType::Float32)) return MOREL_SIMD_CALL(gemm_block_float32);
+      break;
+    case DType::Float64:
+      if constexpr (is_compiled(DType::Float64)) return MOREL_SIMD_CALL(gemm_block_float64);
+      break;
+    case DType::Int32:
+      if constexpr (is_compiled(DType::Int32)) return MOREL_SIMD_CALL(gemm_block_int32);
+      break;
+    case DType::Int64:
+      if constexpr (is_compiled(DType::Int64)) return MOREL_SIMD_CALL(gemm_block_int64);
+      break;
+    default: break;
   }
+  raise(ErrorKind::Internal, "internal error: no block kernel for ", info(dtype).name, ".");
 }
 
 void widen_halves(DType from, const void* source, float* target, int64_t n) {

@@ -10,12 +10,21 @@ namespace morel {
 
 GemmBlockFn gemm_thin_kernel(DType dtype) {
   switch (dtype) {
-    case DType::Float32: return MOREL_SIMD_CALL(gemm_thin_float32);
-    case DType::Float64: return MOREL_SIMD_CALL(gemm_thin_float64);
-    case DType::Float16: return MOREL_SIMD_CALL(gemm_thin_float16);
-    case DType::BFloat16: return MOREL_SIMD_CALL(gemm_thin_bfloat16);
-    default: raise(ErrorKind::Internal, "internal error: no thin kernel for ", info(dtype).name, ".");
+    case DType::Float32:
+      if constexpr (is_compiled(DType::Float32)) return MOREL_SIMD_CALL(gemm_thin_float32);
+      break;
+    case DType::Float64:
+      if constexpr (is_compiled(DType::Float64)) return MOREL_SIMD_CALL(gemm_thin_float64);
+      break;
+    case DType::Float16:
+      if constexpr (is_compiled(DType::Float16)) return MOREL_SIMD_CALL(gemm_thin_float16);
+      break;
+    case DType::BFloat16:
+      if constexpr (is_compiled(DType::BFloat16)) return MOREL_SIMD_CALL(gemm_thin_bfloat16);
+      break;
+    default: break;
   }
+  raise(ErrorKind::Internal, "internal error: no thin kernel for ", info(dtype).name, ".");
 }
 
 }  // namespace morel

@@ -33,11 +33,19 @@
 
 namespace morel {
 
+// The element types that kernels are compiled for, a bit each: all, but in a library for one device (cmake/lite.cmake).
+#ifndef MOREL_DTYPE_MASK
+#define MOREL_DTYPE_MASK 0xffffffffu
+#endif
+constexpr bool is_compiled(DType dtype) { return MOREL_DTYPE_MASK >> static_cast<int>(dtype) & 1; }
+
 enum class Isa : uint8_t { Generic, Sse4, Avx2, Avx512 };
 // The best instruction set of this machine that MOREL_ISA allows; fixed at the first call.
 Isa best_isa();
 
-#if MOREL_X86
+#if defined(MOREL_ONLY_AVX2)  // a library for one device (cmake/lite.cmake)
+#define MOREL_SIMD_CALL(...) (&::morel::avx2::__VA_ARGS__)
+#elif MOREL_X86
 #define MOREL_SIMD_CALL(...)                                                                                           \
   (::morel::best_isa() == ::morel::Isa::Avx512 ? &::morel::avx512::__VA_ARGS__                                         \
    : ::morel::best_isa() == ::morel::Isa::Avx2 ? &::morel::avx2::__VA_ARGS__                                           \
@@ -58,6 +66,7 @@ Isa best_isa();
 // Stays off to the end of the file, where templates are instantiated.
 #pragma GCC diagnostic ignored "-Wpsabi"
 #if MOREL_X86
+#ifndef MOREL_ONLY_AVX2
 #pragma GCC push_options
 #pragma GCC target("sse4.2,popcnt")
 #define MOREL_SIMD sse4
@@ -67,6 +76,7 @@ Isa best_isa();
 #undef MOREL_SIMD
 #undef MOREL_SIMD_BYTES
 #pragma GCC pop_options
+#endif
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,f16c,bmi,bmi2,popcnt,lzcnt")
@@ -78,6 +88,7 @@ Isa best_isa();
 #undef MOREL_SIMD_BYTES
 #pragma GCC pop_options
 
+#ifndef MOREL_ONLY_AVX2
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2,popcnt,lzcnt")
 #define MOREL_SIMD avx512
@@ -87,6 +98,7 @@ Isa best_isa();
 #undef MOREL_SIMD
 #undef MOREL_SIMD_BYTES
 #pragma GCC pop_options
+#endif
 #else
 #define MOREL_SIMD generic
 #define MOREL_SIMD_BYTES 16

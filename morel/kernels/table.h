@@ -1,10 +1,16 @@
 // The kernel table of the CPU: operator name -> kernel. One list per family (kernels/table_*.cc), gathered in table.cc.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 
 #include "morel/kernels/call.h"
+
+// A library for one device (cmake/lite.cmake) has the kernels that its models name: `selected_kernels`.
+#ifdef MOREL_SELECTION
+#include MOREL_SELECTION
+#endif
 
 namespace morel {
 
@@ -12,6 +18,23 @@ struct KernelEntry {
   std::string_view name;
   KernelFn kernel;
 };
+
+consteval bool is_selected([[maybe_unused]] std::string_view name) {
+#ifdef MOREL_SELECTION
+  for (const std::string_view wanted : selected_kernels)
+    if (wanted == name) return true;
+  return false;
+#else
+  return true;
+#endif
+}
+// The list of a family. Entries that are not selected are null, so nothing refers to their functions.
+template <size_t n>
+consteval std::array<KernelEntry, n> kernel_list(const KernelEntry (&entries)[n]) {
+  std::array<KernelEntry, n> out;
+  for (size_t i = 0; i < n; ++i) out[i] = {entries[i].name, is_selected(entries[i].name) ? entries[i].kernel : nullptr};
+  return out;
+}
 
 KernelFn find_kernel(std::string_view name);  // null when absent
 

@@ -71,10 +71,10 @@ void attention_grad(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> attention_kernels() {
-  static constexpr KernelEntry entries[] = {
+  static constexpr auto entries = kernel_list({
       {"attention", attention},
       {"attention_grad", attention_grad},
-  };
+  });
   return entries;
 }
 

@@ -59,12 +59,12 @@ void quantised_convolution(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> conv_kernels() {
-  static constexpr KernelEntry entries[] = {
+  static constexpr auto entries = kernel_list({
       {"convolution", convolution},
       {"convolution_input_grad", convolution_input_grad},
       {"convolution_weight_grad", convolution_weight_grad},
       {"int8_convolution", quantised_convolution},
-  };
+  });
   return entries;
 }
 

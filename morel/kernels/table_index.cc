@@ -222,7 +222,7 @@ void nonzero(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> index_kernels() {
-  static constexpr KernelEntry entries[] = {
+  static constexpr auto entries = kernel_list({
       {"take_axis", take_axis},
       {"take_axis_grad", take_axis_grad},
       {"index", index},
@@ -232,7 +232,7 @@ std::span<const KernelEntry> index_kernels() {
       {"scatter_add_elements", scatter_add_elements},
       {"scatter_elements", scatter_elements},
       {"nonzero", nonzero},
-  };
+  });
   return entries;
 }
 

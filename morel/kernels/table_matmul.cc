@@ -77,11 +77,11 @@ void quantised_dense(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> matmul_kernels() {
-  static constexpr KernelEntry entries[] = {
+  static constexpr auto entries = kernel_list({
       {"matrix_product", matrix_product},
       {"dense", dense},
       {"int8_dense", quantised_dense},
-  };
+  });
   return entries;
 }
 

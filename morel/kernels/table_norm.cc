@@ -123,11 +123,14 @@ void class_weights(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> norm_kernels() {
-  static constexpr KernelEntry entries[] = {
-      {"batch_norm_training", batch_norm_training}, {"batch_norm_grad", batch_norm_grad},
-      {"group_norm_forward", group_norm_forward},   {"group_norm_grad", group_norm_grad},
-      {"running_update_", running_update},          {"class_weights", class_weights},
-  };
+  static constexpr auto entries = kernel_list({
+      {"batch_norm_training", batch_norm_training},
+      {"batch_norm_grad", batch_norm_grad},
+      {"group_norm_forward", group_norm_forward},
+      {"group_norm_grad", group_norm_grad},
+      {"running_update_", running_update},
+      {"class_weights", class_weights},
+  });
   return entries;
 }
 

@@ -50,7 +50,7 @@ void print_(const KernelCall& call) {
 Printer set_printer(Printer other) { return std::exchange(printer, other); }
 
 std::span<const KernelEntry> output_kernels() {
-  static constexpr KernelEntry entries[] = {{"print_", print_}};
+  static constexpr auto entries = kernel_list({{"print_", print_}});
   return entries;
 }
 

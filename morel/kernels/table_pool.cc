@@ -81,7 +81,7 @@ void adaptive_average_pool2d_grad(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> pool_kernels() {
-  static constexpr KernelEntry entries[] = {
+  static constexpr auto entries = kernel_list({
       {"max_pool2d_with_indices", max_pool2d_with_indices},
       {"max_pool2d_grad", max_pool2d_grad},
       {"average_pool2d", average_pool2d},
@@ -90,7 +90,7 @@ std::span<const KernelEntry> pool_kernels() {
       {"adaptive_max_pool2d_grad", adaptive_max_pool2d_grad},
       {"adaptive_average_pool2d", adaptive_average_pool2d},
       {"adaptive_average_pool2d_grad", adaptive_average_pool2d_grad},
-  };
+  });
   return entries;
 }
 

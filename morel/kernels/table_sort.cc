@@ -54,14 +54,14 @@ void running_extremum(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> sort_kernels() {
-  static constexpr KernelEntry entries[] = {
+  static constexpr auto entries = kernel_list({
       {"sort", sort},
       {"topk", topk},
       {"cumsum", running<kernels::cumsum>},
       {"cumprod", running<kernels::cumprod>},
       {"cummax", running_extremum<kernels::cummax>},
       {"cummin", running_extremum<kernels::cummin>},
-  };
+  });
   return entries;
 }
 
