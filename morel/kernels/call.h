@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "morel/kernels/epilogue.h"
 #include "morel/tensor/value.h"
 
 namespace morel {
@@ -12,6 +13,7 @@ namespace morel {
 struct KernelCall {
   std::span<const Value> args;
   std::span<Tensor> outs;
+  const Epilogue* epilogue = nullptr;  // only for operators that say so (kEpilogue)
 
   bool has(size_t idx) const { return !args[idx].is_none(); }
   Tensor tensor(size_t idx) const { return args[idx].tensor(); }

@@ -108,8 +108,8 @@ Conv2d in_float32(Conv2d conv) {
 
 }  // namespace
 
-void conv2d_forward(const Conv2d& conv, const View4& input, const View4& weight, const void* bias,
-                    const View4& output) {
+void conv2d_forward(const Conv2d& conv, const View4& input, const View4& weight, const void* bias, const View4& output,
+                    const Epilogue* epilogue) {
   check(conv, input, weight, output);
   if (output.count() == 0) return;
   if (is_half(conv.dtype)) {
@@ -117,27 +117,33 @@ void conv2d_forward(const Conv2d& conv, const View4& input, const View4& weight,
     const Widened b(conv.dtype, vector_view(bias, bias ? output.size[1] : 0), bias != nullptr);
     Widened y(conv.dtype, output, false);
     conv2d_forward(in_float32(conv), x.view(), w.view(), bias ? b.view().data : nullptr, y.view());
-    return y.write_back();
-  }
-  if (conv.dtype == DType::Float32 && weight.count() > 0 &&
-      onednn_forward(conv, input, weight, static_cast<const float*>(bias), output)) {
+    y.write_back();
+  } else if (conv.dtype == DType::Float32 && weight.count() > 0 &&
+             onednn_forward(conv, input, weight, static_cast<const float*>(bias), output, epilogue)) {
     return;
+  } else {
+    im2col_forward(conv, input, weight, bias, output);
   }
-  im2col_forward(conv, input, weight, bias, output);
+  run_epilogue(epilogue, output.count());
 }
 
-void conv2d_backward_data(const Conv2d& conv, const View4& output_grad, const View4& weight, const View4& input_grad) {
+void conv2d_backward_data(const Conv2d& conv, const View4& output_grad, const View4& weight, const View4& input_grad,
+                          const Epilogue* epilogue) {
   check(conv, input_grad, weight, output_grad);
   if (input_grad.count() == 0) return;
-  if (output_grad.count() == 0) return fill_zero(conv.dtype, input_grad);
-  if (is_half(conv.dtype)) {
+  if (output_grad.count() == 0) {
+    fill_zero(conv.dtype, input_grad);
+  } else if (is_half(conv.dtype)) {
     const Widened dy(conv.dtype, output_grad, true), w(conv.dtype, weight, true);
     Widened dx(conv.dtype, input_grad, false);
     conv2d_backward_data(in_float32(conv), dy.view(), w.view(), dx.view());
-    return dx.write_back();
+    dx.write_back();
+  } else if (conv.dtype == DType::Float32 && onednn_backward_data(conv, output_grad, weight, input_grad, epilogue)) {
+    return;
+  } else {
+    im2col_backward_data(conv, output_grad, weight, input_grad);
   }
-  if (conv.dtype == DType::Float32 && onednn_backward_data(conv, output_grad, weight, input_grad)) return;
-  im2col_backward_data(conv, output_grad, weight, input_grad);
+  run_epilogue(epilogue, input_grad.count());
 }
 
 void conv2d_backward_weight(const Conv2d& conv, const View4& input, const View4& output_grad, const View4& weight_grad,

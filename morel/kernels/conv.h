@@ -8,6 +8,7 @@
 // build without oneDNN) go through im2col and our own matrix product. Results depend on the shapes alone.
 #pragma once
 
+#include "morel/kernels/epilogue.h"
 #include "morel/kernels/view4.h"
 #include "morel/tensor/dtype.h"
 
@@ -28,8 +29,11 @@ struct Conv2d {
 };
 
 // weight: [C_out, C_in / groups, kernel height, kernel width], any strides; bias: C_out contiguous elements or null.
-void conv2d_forward(const Conv2d& conv, const View4& input, const View4& weight, const void* bias, const View4& output);
-void conv2d_backward_data(const Conv2d& conv, const View4& output_grad, const View4& weight, const View4& input_grad);
+// epilogue: on the result, which is dense then.
+void conv2d_forward(const Conv2d& conv, const View4& input, const View4& weight, const void* bias, const View4& output,
+                    const Epilogue* epilogue = nullptr);
+void conv2d_backward_data(const Conv2d& conv, const View4& output_grad, const View4& weight, const View4& input_grad,
+                          const Epilogue* epilogue = nullptr);
 // bias_grad may be null.
 void conv2d_backward_weight(const Conv2d& conv, const View4& input, const View4& output_grad, const View4& weight_grad,
                             void* bias_grad);

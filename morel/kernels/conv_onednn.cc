@@ -247,6 +247,7 @@ struct Call {
   Pass pass;
   View4 input, weight, output;
 
+  const View4& result() const { return pass == Pass::BackwardData ? input : output; }
   int64_t wanted_tasks() const {
     // Vectors run over output channels and partly empty ones cost as much as full ones.
     const auto padded = [](int64_t channels, int64_t unit) { return (channels + unit - 1) / unit * unit; };
@@ -305,8 +306,26 @@ class SharedWeight {
 struct Job {
   Call call;
   const float* bias = nullptr;
-  std::shared_ptr<const Primitive> primitive;
+  std::shared_ptr<const Primitive> primitive = nullptr;
 };
+
+// A slice of a dense image, cut along the outermost axis and at most one other.
+Epilogue::Part part_of(const View4& slice, const View4& image) {
+  std::array<int, 4> axes{0, 1, 2, 3};
+  std::ranges::sort(axes, [&](int a, int b) { return slice.stride[a] < slice.stride[b]; });
+  Epilogue::Part part{static_cast<float*>(slice.data) - static_cast<float*>(image.data), 1, 0, 1};
+  for (const int axis : axes) {
+    if (slice.size[axis] == 1) continue;
+    if (part.rows == 1 && slice.stride[axis] == part.n) {
+      part.n *= slice.size[axis];
+    } else {
+      if (part.rows == 1) part.step = slice.stride[axis];
+      MOREL_ASSERT(slice.stride[axis] == part.step * part.rows);
+      part.rows *= slice.size[axis];
+    }
+  }
+  return part;
+}
 
 void run_job(const Job& job, const SharedWeight* shared) {
   const Primitive& p = *job.primitive;
@@ -339,18 +358,23 @@ Call rows_of(const Call& call, Range rows, Conv2d& conv) {
   return {conv, call.pass, slice(call.input, 2, {first, last - first}), call.weight, slice(call.output, 2, rows)};
 }
 
-bool run_jobs(std::vector<Job>& jobs, bool has_bias, bool share_weight) {
+// Computes `whole` in jobs.
+bool run_jobs(std::vector<Job>& jobs, const Call& whole, bool has_bias, bool share_weight, const Epilogue* epilogue) {
   for (Job& job : jobs) {
     job.primitive = find_primitive(job.call.problem(has_bias));
     if (!job.primitive) return false;
   }
   std::unique_ptr<SharedWeight> shared;
   if (share_weight) shared = std::make_unique<SharedWeight>(jobs[0].call, *jobs[0].primitive);
-  parallel_tasks(static_cast<int64_t>(jobs.size()), [&](int64_t task) { run_job(jobs[task], shared.get()); });
+  parallel_tasks(static_cast<int64_t>(jobs.size()), [&](int64_t task) {
+    run_job(jobs[task], shared.get());
+    if (epilogue && jobs.size() > 1) epilogue->run(part_of(jobs[task].call.result(), whole.result()));
+  });
+  if (jobs.size() == 1) run_epilogue(epilogue, whole.result().count());
   return true;
 }
 
-bool run_by_channels(const Call& call, int64_t pieces, const float* bias) {
+bool run_by_channels(const Call& call, int64_t pieces, const float* bias, const Epilogue* epilogue) {
   std::vector<Job> jobs;
   const bool forward = call.pass == Pass::Forward;
   const int64_t blocks = (forward ? call.output.size[1] : call.input.size[1]) / 16;
@@ -364,12 +388,12 @@ bool run_by_channels(const Call& call, int64_t pieces, const float* bias) {
     } else {
       part.input = slice(call.input, 1, channels);
     }
-    jobs.push_back({part, bias ? bias + channels.begin : nullptr, nullptr});
+    jobs.push_back({part, bias ? bias + channels.begin : nullptr});
   }
-  return run_jobs(jobs, bias != nullptr, false);
+  return run_jobs(jobs, call, bias != nullptr, false, epilogue);
 }
 
-bool run_by_images(const Call& call, const float* bias) {
+bool run_by_images(const Call& call, const float* bias, const Epilogue* epilogue) {
   const int64_t images = call.input.size[0], wanted = call.wanted_tasks(), pieces = std::min(images, wanted);
   const bool cut_rows = call.pass == Pass::Forward && images < wanted && images < 4;
   const int64_t row_pieces = cut_rows ? std::min((wanted + images - 1) / images, (call.output.size[2] + 3) / 4) : 1;
@@ -380,16 +404,16 @@ bool run_by_images(const Call& call, const float* bias) {
     part.input = slice(call.input, 0, piece(images, pieces, idx));
     part.output = slice(call.output, 0, piece(images, pieces, idx));
     if (row_pieces == 1) {
-      jobs.push_back({part, bias, nullptr});
+      jobs.push_back({part, bias});
       continue;
     }
     for (int64_t row = 0; row < row_pieces; ++row) {
       convs[row] = call.conv;
       const Range rows = piece(call.output.size[2], row_pieces, row);
-      jobs.push_back({rows_of(part, rows, convs[row]), bias, nullptr});
+      jobs.push_back({rows_of(part, rows, convs[row]), bias});
     }
   }
-  return run_jobs(jobs, bias != nullptr, true);
+  return run_jobs(jobs, call, bias != nullptr, true, epilogue);
 }
 
 // ---- backward weight
@@ -405,7 +429,7 @@ bool backward_weight_by_channels(const Call& call, int64_t pieces, float* bias_g
     Call part = call;
     part.weight = slice(call.weight, 0, channels);
     part.output = slice(call.output, 1, channels);
-    jobs.push_back({part, bias_grad ? bias_grad + channels.begin : nullptr, nullptr});
+    jobs.push_back({part, bias_grad ? bias_grad + channels.begin : nullptr});
   }
   for (Job& job : jobs) {
     job.primitive = find_primitive(job.call.problem(bias_grad != nullptr));
@@ -465,17 +489,18 @@ bool backward_weight_by_images(const Call& call, float* bias_grad) {
 
 }  // namespace
 
-bool onednn_forward(const Conv2d& conv, const View4& input, const View4& weight, const float* bias,
-                    const View4& output) {
+bool onednn_forward(const Conv2d& conv, const View4& input, const View4& weight, const float* bias, const View4& output,
+                    const Epilogue* epilogue) {
   const Call call{conv, Pass::Forward, input, weight, output};
   const int64_t pieces = call.channel_pieces();
-  return pieces > 1 ? run_by_channels(call, pieces, bias) : run_by_images(call, bias);
+  return pieces > 1 ? run_by_channels(call, pieces, bias, epilogue) : run_by_images(call, bias, epilogue);
 }
 
-bool onednn_backward_data(const Conv2d& conv, const View4& output_grad, const View4& weight, const View4& input_grad) {
+bool onednn_backward_data(const Conv2d& conv, const View4& output_grad, const View4& weight, const View4& input_grad,
+                          const Epilogue* epilogue) {
   const Call call{conv, Pass::BackwardData, input_grad, weight, output_grad};
   const int64_t pieces = call.channel_pieces();
-  return pieces > 1 ? run_by_channels(call, pieces, nullptr) : run_by_images(call, nullptr);
+  return pieces > 1 ? run_by_channels(call, pieces, nullptr, epilogue) : run_by_images(call, nullptr, epilogue);
 }
 
 bool onednn_backward_weight(const Conv2d& conv, const View4& input, const View4& output_grad, const View4& weight_grad,
@@ -491,8 +516,10 @@ bool onednn_backward_weight(const Conv2d& conv, const View4& input, const View4&
 
 namespace morel {
 
-bool onednn_forward(const Conv2d&, const View4&, const View4&, const float*, const View4&) { return false; }
-bool onednn_backward_data(const Conv2d&, const View4&, const View4&, const View4&) { return false; }
+bool onednn_forward(const Conv2d&, const View4&, const View4&, const float*, const View4&, const Epilogue*) {
+  return false;
+}
+bool onednn_backward_data(const Conv2d&, const View4&, const View4&, const View4&, const Epilogue*) { return false; }
 bool onednn_backward_weight(const Conv2d&, const View4&, const View4&, const View4&, float*) { return false; }
 
 }  // namespace morel

@@ -6,9 +6,10 @@
 namespace morel {
 
 // float32 only; false when oneDNN is absent or refuses, and then nothing was written.
-bool onednn_forward(const Conv2d& conv, const View4& input, const View4& weight, const float* bias,
-                    const View4& output);
-bool onednn_backward_data(const Conv2d& conv, const View4& output_grad, const View4& weight, const View4& input_grad);
+bool onednn_forward(const Conv2d& conv, const View4& input, const View4& weight, const float* bias, const View4& output,
+                    const Epilogue* epilogue);
+bool onednn_backward_data(const Conv2d& conv, const View4& output_grad, const View4& weight, const View4& input_grad,
+                          const Epilogue* epilogue);
 bool onednn_backward_weight(const Conv2d& conv, const View4& input, const View4& output_grad, const View4& weight_grad,
                             float* bias_grad);
 

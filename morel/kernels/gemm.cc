@@ -210,6 +210,9 @@ class StagedBlock {
 // ---- cutting
 // ----------------------------------------------------------------------------------------------------------------
 
+// Smaller items of a batch are left to an epilogue together.
+constexpr int64_t epilogue_elements = 16384;
+
 // Tiles of a product, decided by its shape alone.
 struct Plan {
   bool thin = false;
@@ -285,18 +288,31 @@ class Runner {
   void run() {
     const int64_t tiles = plan_.tiles_m * plan_.tiles_n;
     if (tiles == 1) {
-      return parallel_for(items_, plan_.items_per_task, [&](int64_t begin, int64_t end) {
-        for (int64_t item = begin; item < end; ++item) run_tile(item, 0, 0);
-      });
+      const bool alone = items_ <= plan_.items_per_task;
+      parallel_for(items_, plan_.items_per_task,
+                   [&](int64_t begin, int64_t end) { run_items(begin, end, alone ? nullptr : p_.epilogue); });
+      if (alone) run_epilogue(p_.epilogue, items_ * p_.m * p_.n);
+      return;
     }
     parallel_tasks(items_ * tiles, [&](int64_t task) {
       const int64_t tile = task % tiles;
-      run_tile(task / tiles, tile / plan_.tiles_n, tile % plan_.tiles_n);
+      const Epilogue::Part part = run_tile(task / tiles, tile / plan_.tiles_n, tile % plan_.tiles_n);
+      if (p_.epilogue) p_.epilogue->run(part);
     });
   }
 
  private:
-  void run_tile(int64_t item, int64_t tile_row, int64_t tile_col) const {
+  void run_items(int64_t begin, int64_t end, const Epilogue* epilogue) const {
+    const int64_t size = p_.m * p_.n, together = std::max<int64_t>(1, epilogue_elements / size);
+    for (int64_t item = begin, next = begin; item < end; ++item) {
+      run_tile(item, 0, 0);
+      if (!epilogue || (item + 1 < end && item + 1 - next < together)) continue;
+      epilogue->run({next * size, 1, 0, (item + 1 - next) * size});
+      next = item + 1;
+    }
+  }
+
+  Epilogue::Part run_tile(int64_t item, int64_t tile_row, int64_t tile_col) const {
     const int64_t i = tile_row * plan_.tile_m, j = tile_col * plan_.tile_n;
     int64_t a = i * p_.a_row, b = j * p_.b_col, c = i * p_.c_row + j * p_.c_col;
     for (size_t axis = p_.batch.size(); axis-- > 0;) {
@@ -322,9 +338,11 @@ class Runner {
                           .beta = p_.beta,
                           .bias = p_.bias ? at(p_.bias, p_.dtype, j) : nullptr,
                           .relu = p_.activation == GemmActivation::Relu};
-    if (onednn_ && onednn_(block)) return;
-    if (kernel_) return kernel_(block);
-    StagedBlock(p_.dtype, block, p_.c_col).run();
+    if (!onednn_ || !onednn_(block)) {
+      if (kernel_) kernel_(block);
+      else StagedBlock(p_.dtype, block, p_.c_col).run();
+    }
+    return {c, block.m, p_.c_row, block.n};
   }
 
   const Gemm& p_;

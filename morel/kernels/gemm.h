@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "morel/base/small_vector.h"
+#include "morel/kernels/epilogue.h"
 #include "morel/tensor/dtype.h"
 
 namespace morel {
@@ -38,6 +39,7 @@ struct Gemm {
   const void* bias = nullptr;  // n contiguous elements, added to each row; null: none
   GemmActivation activation = GemmActivation::None;
   SmallVector<GemmBatchAxis, 4> batch;  // outermost first
+  const Epilogue* epilogue = nullptr;   // on C, which is dense and row-major then
 
   // Contiguous row-major matrices.
   static Gemm contiguous(DType dtype, int64_t m, int64_t n, int64_t k, const void* a, bool transpose_a, const void* b,

@@ -31,14 +31,15 @@ void convolution(const KernelCall& call) {
   const Tensor& out = call.outs[0];
   const Tensor input = operand(call, 0, out.dtype()), weight = operand(call, 1, out.dtype());
   const Tensor bias = call.has(2) ? call.contiguous(2, out.dtype()) : Tensor();
-  conv2d_forward(window_of(call, out.dtype()), view4(input), view4(weight), bias ? bias.data() : nullptr, view4(out));
+  conv2d_forward(window_of(call, out.dtype()), view4(input), view4(weight), bias ? bias.data() : nullptr, view4(out),
+                 call.epilogue);
 }
 
 // args: dout, weight, size, ...
 void convolution_input_grad(const KernelCall& call) {
   const Tensor& out = call.outs[0];
   const Tensor dout = operand(call, 0, out.dtype()), weight = operand(call, 1, out.dtype());
-  conv2d_backward_data(window_of(call, out.dtype()), view4(dout), view4(weight), view4(out));
+  conv2d_backward_data(window_of(call, out.dtype()), view4(dout), view4(weight), view4(out), call.epilogue);
 }
 
 // args: dout, input, size, ...

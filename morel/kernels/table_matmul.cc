@@ -38,6 +38,7 @@ void matrix_product(const KernelCall& call) {
   };
   for (size_t axis = 0; axis + 2 < rank; ++axis)
     problem.batch.push_back({out.shape()[axis], stride_at(a, axis), stride_at(b, axis), stride_at(out, axis)});
+  problem.epilogue = call.epilogue;
   gemm(problem);
 }
 
@@ -62,6 +63,7 @@ void dense(const KernelCall& call) {
     bias = call.contiguous(2, out.dtype());
     problem.bias = bias.data();
   }
+  problem.epilogue = call.epilogue;
   gemm(problem);
 }
 

@@ -59,7 +59,7 @@ void register_convolution(Family& add) {
                  g.needs(2) ? b("sum", g.dout(), Ints{0, 2, 3}) : Sym()};
        },
        .saves = {bits({0, 1}), 0, true},
-       .flags = kHidden,
+       .flags = kHidden | kEpilogue,
        .int8 = "int8_convolution",
        .onnx = {{"Conv", 1,
                  "input, weight, bias; stride:window <- strides, padding:pads <- pads, dilation:window <- dilations, "
@@ -90,7 +90,7 @@ void register_convolution(Family& add) {
                             : Sym()};
        },
        .saves = {bits({0, 1}), 0, true},
-       .flags = kHidden});
+       .flags = kHidden | kEpilogue});
   add({.name = "convolution_weight_grad",
        .args = grad_args,
        .doc = "Gradient of a convolution at its weight: dout, input and the weight's size.",

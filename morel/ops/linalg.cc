@@ -52,7 +52,7 @@ void register_linalg(Registry& registry) {
                  g.needs(1) ? b("matrix_product", adjoint(g[0]), g.dout()) : Sym()};
        },
        .saves = {bits({0, 1}), 0, true},
-       .flags = kHidden | kBroadcast,
+       .flags = kHidden | kBroadcast | kEpilogue,
        .onnx = {{"MatMul", 1}}});
   add({.name = "matmul",
        .args = "input: Tensor, other: Tensor",
@@ -72,6 +72,7 @@ void register_linalg(Registry& registry) {
                  g.needs(2) ? b("sum", rows, Ints{0}) : Sym()};
        },
        .saves = {bits({0, 1}), 0, true},
+       .flags = kEpilogue,
        .int8 = "int8_dense",
        .onnx = {{"Gemm", 7,
                  "input, weight, bias; 0 <- transA = 0, 1 <- transB = 0, 1.0 <- alpha = 1.0, 1.0 <- beta = 1.0, "

@@ -202,6 +202,7 @@ enum OpFlag : uint32_t {
   kItemwise = 1 << 8,    // takes lists of equal length; a call is as good as several on parts of them
   kCheap = 1 << 9,       // a kernel that waits for memory: computing again costs little (elementwise and rows do too)
   kSelects = 1 << 10,    // result 0 has elements of argument 0, chosen by order or place, as views do by themselves
+  kEpilogue = 1 << 11,   // its kernel lets elementwise work follow on every part of result 0 (kernels/epilogue.h)
 };
 
 // What `grad` reads: bits of arguments and outputs.

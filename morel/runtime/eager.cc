@@ -171,11 +171,11 @@ SmallVector<Layout, 2> result_layouts(const OpDef& op, std::span<const Value> ar
   return out;
 }
 
-void execute_into(const OpDef& op, std::span<const Value> args, std::span<Tensor> outs) {
+void execute_into(const OpDef& op, std::span<const Value> args, std::span<Tensor> outs, const Epilogue* epilogue) {
   if (op.loop) return elementwise_into(op, args, outs[0]);
   if (op.reduce) return reduce_into(op, args, outs[0]);
   if (op.rows) return rows_into(op, args, outs);
-  kernel_of(op, outs.empty() ? Device{} : outs[0].device())({args, outs});
+  kernel_of(op, outs.empty() ? Device{} : outs[0].device())({args, outs, epilogue});
 }
 
 Values call_op(const OpDef& op, std::span<const Value> given) {

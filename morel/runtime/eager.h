@@ -2,6 +2,7 @@
 // wanted.
 #pragma once
 
+#include "morel/kernels/epilogue.h"
 #include "morel/ops/registry.h"
 
 namespace morel {
@@ -43,8 +44,9 @@ ExecutionLayer* set_execution_layer(ExecutionLayer* next);  // returns the one b
 // The layouts of results of these types, contiguous but where the operator prefers another order. Reads no data of
 // `args`. Not for views.
 SmallVector<Layout, 2> result_layouts(const OpDef& op, std::span<const Value> args, std::span<const Type> types);
-// Runs with `outs` of these layouts; in-place operators have none.
-void execute_into(const OpDef& op, std::span<const Value> args, std::span<Tensor> outs);
+// Runs with `outs` of these layouts; in-place operators have none. epilogue: of operators that allow it (kEpilogue).
+void execute_into(const OpDef& op, std::span<const Value> args, std::span<Tensor> outs,
+                  const Epilogue* epilogue = nullptr);
 
 // Contiguous copy of a tensor (itself when it is contiguous already); conversion to another dtype. Not recorded.
 Tensor contiguous(const Tensor& tensor);

@@ -1,6 +1,7 @@
 #include "morel/runtime/executor.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "morel/runtime/instance.h"
@@ -35,6 +36,13 @@ void check_devices(std::span<const Value> parameters, const std::vector<Ref<Node
   for (const Ref<Node>& capture : captures) check(capture->captured);
 }
 
+void add_epilogue(Step& step, const EpilogueParts& parts, Operand inputs) {
+  step.epilogue = std::make_unique<StepEpilogue>(
+      StepEpilogue{std::move(inputs), parts.product, parts.outputs, parts.producer->types});
+  step.loop = std::make_unique<FusedLoop>(parts.loop);
+  step.graphs.push_back(std::make_unique<Executor>(parts.loop));
+}
+
 }  // namespace
 
 Executor::~Executor() = default;
@@ -65,7 +73,11 @@ Executor::Executor(Ref<Graph> graph, Functions& functions)
   for (size_t i = steps_.size(); i-- > 0;) {
     const Node& node = *graph_->nodes[i];
     Step& step = steps_[i];
-    step.op = node.op;
+    std::optional<EpilogueParts> parts;
+    if (node.op->control == Control::Fused && producer_of(*static_cast<Graph*>(node.args[0].graph())))
+      parts = split_epilogue(node);
+    const Args& args = parts ? parts->args : node.args;
+    step.op = parts ? parts->producer->op : node.op;
     step.node = graph_->nodes[i];
     step.first_out = first_slot[&node];
     for (size_t k = 0; k < node.types.size(); ++k) {
@@ -78,12 +90,13 @@ Executor::Executor(Ref<Graph> graph, Functions& functions)
       read_later[static_cast<size_t>(slot)] = true;
       step.freed.push_back(slot);
     });
-    for (size_t k = 0; k < node.args.size(); ++k) {
-      step.args.push_back(operand_of(node.args[k], first_slot));
-      const ArgSpec& spec = node.op->schema.args[k];
+    if (parts) add_epilogue(step, *parts, operand_of(Value(parts->operands), first_slot));
+    for (size_t k = 0; k < args.size(); ++k) {
+      step.args.push_back(operand_of(args[k], first_slot));
+      const ArgSpec& spec = step.op->schema.args[k];
       if (!spec.is_tensor_like()) step.args.back().number_kinds = spec.kinds;
-      if (node.args[k].tag() != Value::Tag::Graph) continue;
-      const Ref<Graph> part(static_cast<Graph*>(node.args[k].graph()));
+      if (args[k].tag() != Value::Tag::Graph) continue;
+      const Ref<Graph> part(static_cast<Graph*>(args[k].graph()));
       if (!part->is_function) {
         step.graphs.push_back(std::unique_ptr<Executor>(new Executor(part, functions)));
         continue;
@@ -94,7 +107,7 @@ Executor::Executor(Ref<Graph> graph, Functions& functions)
       step.function = &found->second;
       if (fresh) functions.at(part.get()).reset(new Executor(part, functions));
     }
-    if (node.op->control == Control::Fused)
+    if (step.op->control == Control::Fused)
       step.loop = std::make_unique<FusedLoop>(Ref<Graph>(&step.graphs[0]->graph()));
   }
 }

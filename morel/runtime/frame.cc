@@ -54,10 +54,23 @@ Frame::Frame(const Instance& instance)
         call.numbers.push_back({k, step.args[k].slot, step.args[k].number_kinds});
     }
     if (bound_step.action == Action::InPlace) continue;
+    if (bound_step.action == Action::Epilogue) {
+      bind_epilogue(step, bound_step, call);
+      continue;
+    }
     for (const int32_t out : bound_step.outs) call.outs.push_back(tensors_[static_cast<size_t>(out)]);
   }
   arena_users_ = arena_->use_count();
   if (instance.is_trial()) found_.resize(calls_.size());
+}
+
+void Frame::bind_epilogue(const Step& step, const BoundStep& bound_step, Call& call) const {
+  const Operand& inputs = step.epilogue->inputs;
+  call.inputs = bound(inputs, evaluate(inputs, instance_.symbols())).list();
+  call.inputs[step.epilogue->product] = tensors_[static_cast<size_t>(bound_step.product)];
+  for (const int32_t out : bound_step.kernel_outs) call.outs.push_back(tensors_[static_cast<size_t>(out)]);
+  for (size_t k = 0; k + step.epilogue->outputs.size() < bound_step.outs.size(); ++k)
+    call.results.push_back(tensors_[static_cast<size_t>(bound_step.outs[k])]);
 }
 
 Value Frame::bound(const Operand& operand, const Value& constant) const {
@@ -134,10 +147,24 @@ void Frame::finish() {
 [[gnu::noinline]] void Frame::run_fused(const Step& step, Call& call) {
   const Value::List& operands = call.args[1].list();
   const std::span<const Value> inputs(operands.data(), operands.size());
-  if (step.loop->run(inputs, {call.outs.data(), call.outs.size()})) return;
-  const Values found =
-      step.graphs[0]->run(inputs, instance_.symbols());  // operator by operator until the code is there
-  for (size_t i = 0; i < found.size(); ++i) copy_into(call.outs[i], found[i].tensor());
+  const std::span<Tensor> outs(call.outs.data(), call.outs.size());
+  if (!step.loop->run(inputs, outs)) run_one_by_one(step, inputs, outs);
+}
+
+// The operators of a loop by themselves, until its code is there.
+void Frame::run_one_by_one(const Step& step, std::span<const Value> inputs, std::span<Tensor> outs) {
+  const Values found = step.graphs[0]->run(inputs, instance_.symbols());
+  for (size_t i = 0; i < found.size(); ++i) copy_into(outs[i], found[i].tensor());
+}
+
+[[gnu::noinline]] void Frame::run_with_epilogue(size_t idx) {
+  const Step& step = executor_.steps()[idx];
+  Call& call = calls_[idx];
+  const std::span<const Value> inputs(call.inputs.data(), call.inputs.size());
+  const std::span<Tensor> results(call.results.data(), call.results.size());
+  const std::optional<LoopEpilogue> epilogue = step.loop->as_epilogue(inputs, results, step.epilogue->product);
+  run_in_workspace(idx, epilogue ? &*epilogue : nullptr);
+  if (!epilogue) run_one_by_one(step, inputs, results);
 }
 
 void Frame::run_control(size_t idx, std::span<const Value> parameters) {
@@ -159,23 +186,25 @@ void Frame::run_control(size_t idx, std::span<const Value> parameters) {
   }
 }
 
-[[gnu::noinline]] void Frame::run_kernel(size_t idx) {
+[[gnu::noinline]] void Frame::run_kernel(size_t idx, const Epilogue* epilogue) {
   const OpDef& op = *executor_.steps()[idx].op;
   Call& call = calls_[idx];
   const std::span<const Value> args(call.args.data(), call.args.size());
   switch (instance_.steps()[idx].action) {
     case Action::Copy: return copy_into(call.outs[0], args[0].tensor());
-    case Action::Call: return execute_into(op, args, {call.outs.data(), call.outs.size()});
+    case Action::Call:
+    case Action::Epilogue: return execute_into(op, args, {call.outs.data(), call.outs.size()}, epilogue);
     case Action::InPlace: execute_into(op, args, {}); return mark_changed(args[0].tensor());
     default: break;
   }
 }
 
 // Not inline: a function that calls itself has no room on the stack for it.
-[[gnu::noinline]] void Frame::run_in_workspace(size_t idx) {
+[[gnu::noinline]] void Frame::run_in_workspace(size_t idx, const Epilogue* epilogue) {
   const BoundStep& step = instance_.steps()[idx];
+  if (!step.workspace_bytes && !instance_.is_trial()) return run_kernel(idx, epilogue);
   const Workspace workspace(arena_->data() + step.workspace, step.workspace_bytes);
-  run_kernel(idx);
+  run_kernel(idx, epilogue);
   if (instance_.is_trial()) found_[idx] = workspace.demand();
 }
 
@@ -202,7 +231,8 @@ void Frame::run_step(size_t idx, std::span<const Value> parameters) {
     case Action::None: break;
     case Action::Control: run_control(idx, parameters); break;
     case Action::Fused: run_fused(step, call); break;
-    default: bound_step.workspace_bytes || instance_.is_trial() ? run_in_workspace(idx) : run_kernel(idx);
+    case Action::Epilogue: run_with_epilogue(idx); break;
+    default: bound_step.workspace_bytes || instance_.is_trial() ? run_in_workspace(idx, nullptr) : run_kernel(idx);
   }
   mark(bound_step.ended, poison);
   for (const int32_t finished : bound_step.finished) {

@@ -22,8 +22,12 @@ class Frame {
     Args args;
     SmallVector<Tensor, 2> outs;
     SmallVector<Number, 1> numbers;
+    // Of the loop that follows a kernel.
+    Value::List inputs;
+    SmallVector<Tensor, 2> results;
   };
 
+  void bind_epilogue(const Step& step, const BoundStep& bound_step, Call& call) const;
   Value bound(const Operand& operand, const Value& constant) const;
   Value value_of(int32_t place, std::span<const Value> parameters) const;
   Value unbound(const Operand& operand, const Value& constant, std::span<const Value> parameters) const;
@@ -33,9 +37,11 @@ class Frame {
   void finish();
   void mark(const std::vector<int32_t>& buffers, void (*change)(const void*, size_t)) const;
   void run_step(size_t idx, std::span<const Value> parameters);
-  void run_kernel(size_t idx);
-  void run_in_workspace(size_t idx);
+  void run_kernel(size_t idx, const Epilogue* epilogue = nullptr);
+  void run_in_workspace(size_t idx, const Epilogue* epilogue);
+  void run_with_epilogue(size_t idx);
   void run_fused(const Step& step, Call& call);
+  void run_one_by_one(const Step& step, std::span<const Value> inputs, std::span<Tensor> outs);
   void run_control(size_t idx, std::span<const Value> parameters);
 
   const Instance& instance_;

@@ -1,7 +1,9 @@
 #include "morel/runtime/fused.h"
 
+#include <array>
 #include <unordered_map>
 
+#include "morel/ops/call.h"
 #include "morel/runtime/eager.h"
 #include "morel/runtime/loop_kernel.h"
 #include "morel/runtime/reduce.h"
@@ -10,13 +12,32 @@ namespace morel {
 
 using Kind = FusedBody::Kind;
 
+namespace {
+
+// A body of one operator on the parameters as they come: it has a kernel of its own already.
+bool is_operator_itself(const Graph& body) {
+  if (body.nodes.size() != 1 || body.results.size() != 1) return false;
+  const Node& node = *body.nodes[0];
+  bool good = node.op->is_elementwise() && node.args.size() == body.parameters.size();
+  for (size_t i = 0; good && i < node.args.size(); ++i) good = node_of(node.args[i]) == body.parameters[i].get();
+  return good;
+}
+
+}  // namespace
+
 FusedLoop::FusedLoop(Ref<Graph> graph) : graph_(std::move(graph)), body_(describe_fused(*graph_)) {
   const Graph& body = *graph_;
   const auto kernel = [](loops::Program program) { return std::make_unique<LateKernel>(std::move(program)); };
   switch (body_.kind) {
     case Kind::Elementwise:
       program_ = fused_program(body);
-      loop_ = kernel(program_);
+      if (is_operator_itself(body)) {
+        const OpDef& op = *body.nodes[0]->op;
+        const DType dtype = elementwise_compute_dtype(op, body.nodes[0]->args);
+        loop_ = make_loop_kernel(elementwise_name(op, dtype), [&] { return program_; });
+      } else {
+        loop_ = kernel(program_);
+      }
       break;
     case Kind::Rows: {
       rows_ = std::make_unique<loops::RowsKernel>();
@@ -64,6 +85,21 @@ bool FusedLoop::run(std::span<const Value> inputs, std::span<Tensor> outs) const
     case Kind::Reduction: reduce(call, outs); break;
   }
   return true;
+}
+
+std::optional<LoopEpilogue> FusedLoop::as_epilogue(std::span<const Value> inputs, std::span<Tensor> outs,
+                                                   size_t product) const {
+  const Shape& space = inputs[product].tensor_impl()->layout.shape;
+  if (!loop_->want(num_elements(space))) return std::nullopt;
+  MOREL_ASSERT(inputs.size() + outs.size() <= loops::max_loop_operands);
+  std::array<loops::LoopOperand, loops::max_loop_operands> operands;
+  size_t count = 0;
+  const auto add = [&](const TensorImpl* tensor) {
+    operands[count++] = {static_cast<char*>(tensor->data()), loops::broadcast_strides(tensor, space)};
+  };
+  for (const Value& input : inputs) add(input.tensor_impl());
+  for (const Tensor& out : outs) add(out.get());
+  return LoopEpilogue(*loop_, loops::LoopSpace(space, {operands.data(), count}, operands[product].strides));
 }
 
 bool FusedLoop::can_store_over(size_t input, size_t result) const {

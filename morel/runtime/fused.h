@@ -4,10 +4,23 @@
 #include <memory>
 #include <optional>
 
+#include "morel/kernels/epilogue.h"
 #include "morel/loops/run/rows.h"
+#include "morel/loops/run/space.h"
 #include "morel/transform/fused.h"
 
 namespace morel {
+
+// A loop on the parts of a kernel's result.
+class LoopEpilogue final : public Epilogue {
+ public:
+  LoopEpilogue(const loops::Kernel& kernel, loops::LoopSpace space) : kernel_(kernel), space_(space) {}
+  void run(const Part& part) const override { space_.run_part(kernel_, part.begin, part.rows, part.step, part.n); }
+
+ private:
+  const loops::Kernel& kernel_;
+  loops::LoopSpace space_;
+};
 
 class FusedLoop {
  public:
@@ -19,6 +32,9 @@ class FusedLoop {
   // False, and nothing done, while code is missing or where operands lie in memory such that the operators by
   // themselves would work in another order.
   bool run(std::span<const Value> inputs, std::span<Tensor> outs) const;
+  // To follow on the parts of inputs[product]; nothing while code is missing. Only of elementwise loops.
+  std::optional<LoopEpilogue> as_epilogue(std::span<const Value> inputs, std::span<Tensor> outs, size_t product) const;
+  const Type& parameter(size_t idx) const { return graph_->parameters[idx]->types[0]; }
 
  private:
   struct Call;  // operands and the space that they span

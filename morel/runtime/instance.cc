@@ -12,17 +12,6 @@ namespace {
 // Idle frames that an instance keeps: as many threads run it at once without making new ones.
 constexpr size_t max_idle_frames = 4;
 
-// An argument as far as it does not change between runs of an instance.
-Value evaluate(const Operand& operand, SymbolValues symbols) {
-  const Value& constant = operand.constant;
-  if (constant.tag() == Value::Tag::Size) return evaluate(constant.dim(), symbols);
-  if (constant.tag() == Value::Tag::Ints) return evaluate(constant.ints(), symbols);
-  if (operand.items.empty()) return constant;
-  Value::List list;
-  for (const Operand& item : operand.items) list.push_back(evaluate(item, symbols));
-  return Value(std::move(list));
-}
-
 template <class F>
 void for_each_slot(const Operand& operand, F&& fn) {
   if (operand.is_slot()) fn(operand.slot);
@@ -31,6 +20,7 @@ void for_each_slot(const Operand& operand, F&& fn) {
 template <class F>
 void for_each_slot(const Step& step, F&& fn) {
   for (const Operand& operand : step.args) for_each_slot(operand, fn);
+  if (step.epilogue) for_each_slot(step.epilogue->inputs, fn);
 }
 
 bool is_control(const Step& step) { return step.op->control != Control::None && step.op->control != Control::Fused; }
@@ -50,6 +40,16 @@ bool same_layout(const TensorImpl& tensor, const Place& place) {
 }
 
 }  // namespace
+
+Value evaluate(const Operand& operand, SymbolValues symbols) {
+  const Value& constant = operand.constant;
+  if (constant.tag() == Value::Tag::Size) return evaluate(constant.dim(), symbols);
+  if (constant.tag() == Value::Tag::Ints) return evaluate(constant.ints(), symbols);
+  if (operand.items.empty()) return constant;
+  Value::List list;
+  for (const Operand& item : operand.items) list.push_back(evaluate(item, symbols));
+  return Value(std::move(list));
+}
 
 // Finds layouts, homes, lifetimes and the plan, one after the other.
 class InstanceBuilder {
@@ -152,6 +152,7 @@ class InstanceBuilder {
       meta_[at(out)] = meta_[at(target)];
       return;
     }
+    if (step.epilogue) return add_with_epilogue(step, bound, all);
     bound.action = step.loop ? Action::Fused : Action::Call;
     const std::span<const Type> types(bound.types.data(), bound.types.size());
     SmallVector<Layout, 2> layouts;
@@ -163,6 +164,47 @@ class InstanceBuilder {
       layouts = result_layouts(*step.op, all, types);
     }
     for (size_t k = 0; k < layouts.size(); ++k) put(bound.outs[k], std::move(layouts[k]), bound.types[k].dtype, -1);
+  }
+
+  int32_t new_place(Layout layout, DType dtype, int32_t buffer) {
+    const int32_t place = static_cast<int32_t>(places_.size());
+    places_.emplace_back();
+    meta_.emplace_back();
+    put(place, std::move(layout), dtype, buffer);
+    return place;
+  }
+
+  // The kernel writes what only its epilogue reads to where the epilogue writes, where that allows it.
+  void add_with_epilogue(const Step& step, BoundStep& bound, std::span<const Value> args) {
+    bound.action = Action::Epilogue;
+    const StepEpilogue& epilogue = *step.epilogue;
+    Types types;
+    for (const Type& general : epilogue.types)
+      types.push_back({general.dtype, evaluate(general.shape, instance_.symbols_)});
+    const SmallVector<Layout, 2> layouts = result_layouts(*step.op, args, {types.data(), types.size()});
+    const Shape shape = evaluate(step.loop->parameter(epilogue.product).shape, instance_.symbols_);
+    const Layout seen = shape == types[0].shape ? layouts[0] : Layout{shape, contiguous_strides(shape), 0};
+    Value::List inputs = meta(epilogue.inputs, evaluate(epilogue.inputs, instance_.symbols_)).list();
+    inputs[epilogue.product] = Tensor::symbolic(seen, types[0].dtype, {});
+    const size_t count = bound.outs.size() - epilogue.outputs.size();
+    const std::span<const Type> results(bound.types.data(), count);
+    int32_t home = -1;  // buffer of a result of the loop
+    size_t k = 0;
+    for (Layout& layout : step.loop->layouts({inputs.data(), inputs.size()}, results)) {
+      const bool fits = results[k].dtype == types[0].dtype && layout.shape == seen.shape &&
+                        layout.strides == seen.strides && step.loop->can_store_over(epilogue.product, k);
+      put(bound.outs[k], std::move(layout), results[k].dtype, -1);
+      if (fits && home < 0) home = places_[at(bound.outs[k])].buffer;
+      ++k;
+    }
+    bound.kernel_outs.assign(types.size(), -1);
+    for (const uint32_t output : epilogue.outputs) {
+      bound.kernel_outs[output] = bound.outs[k];
+      put(bound.outs[k++], layouts[output], types[output].dtype, -1);
+    }
+    for (size_t i = 0; i < types.size(); ++i)
+      if (bound.kernel_outs[i] < 0) bound.kernel_outs[i] = new_place(layouts[i], types[i].dtype, i == 0 ? home : -1);
+    bound.product = new_place(seen, types[0].dtype, places_[at(bound.kernel_outs[0])].buffer);
   }
 
   void add_control(const Step& step, BoundStep& bound) {
@@ -185,11 +227,8 @@ class InstanceBuilder {
     }
     if (std::optional<Layout> layout = step.op->view(view, input.layout))
       return put(bound.outs[0], std::move(*layout), input.dtype, input.buffer);
-    const int32_t out = bound.outs[0], copy = static_cast<int32_t>(places_.size());
-    places_.emplace_back();
-    meta_.emplace_back();
     const Shape& shape = input.layout.shape;
-    put(copy, {shape, contiguous_strides(shape), 0}, input.dtype, -1);
+    const int32_t out = bound.outs[0], copy = new_place({shape, contiguous_strides(shape), 0}, input.dtype, -1);
     put(out, *step.op->view(view, places_[at(copy)].layout), input.dtype, places_[at(copy)].buffer);
     bound.action = Action::Copy;
     bound.outs = {copy};

@@ -41,7 +41,7 @@ struct Place {
   int32_t same_as = -1;  // the place that an in-place operator gave back
 };
 
-enum class Action : uint8_t { None, Copy, Call, InPlace, Fused, Control };
+enum class Action : uint8_t { None, Copy, Call, InPlace, Fused, Epilogue, Control };
 
 // What depends on the signature of a step.
 struct BoundStep {
@@ -52,9 +52,14 @@ struct BoundStep {
   std::vector<int32_t> started;       // Own buffers that begin here
   std::vector<int32_t> finished;      // Own and Control buffers that nobody reads later
   std::vector<int32_t> begun, ended;  // Arena buffers that are used from here on, and that are not any more
+  std::vector<int32_t> kernel_outs;   // Epilogue: places that the kernel writes
+  int32_t product = -1;               // and where the loop reads its result
   // Temporaries of the kernel: their place in the arena.
   size_t workspace = 0, workspace_bytes = 0;
 };
+
+// An argument as far as it does not change between runs of an instance.
+Value evaluate(const Operand& operand, SymbolValues symbols);
 
 class Instance {
  public:

@@ -21,8 +21,16 @@ struct Operand {
   bool is_slot() const { return slot >= 0; }
 };
 
+// The loop (Step::loop) that follows a kernel on its result.
+struct StepEpilogue {
+  Operand inputs;                 // nothing stands for the product
+  size_t product = 0;             // its position
+  std::vector<uint32_t> outputs;  // of the kernel: results of the step after those of the loop
+  Types types;                    // of the kernel's outputs
+};
+
 struct Step {
-  const OpDef* op = nullptr;
+  const OpDef* op = nullptr;  // of a fused node with an epilogue: of its kernel
   Ref<Node> node;
   std::vector<Operand> args;
   int32_t first_out = 0;       // slot of the first result
@@ -31,6 +39,7 @@ struct Step {
   std::vector<std::unique_ptr<Executor>> graphs;
   const std::unique_ptr<Executor>* function = nullptr;  // of a call
   std::unique_ptr<FusedLoop> loop;                      // of a fused node
+  std::unique_ptr<StepEpilogue> epilogue;
 
   bool is_read(size_t result) const { return outs[result] >= 0; }
 };

@@ -25,6 +25,8 @@ struct Group {
   Kind kind = Kind::Elementwise;
   bool has_columns = false;
   bool open = true;
+  // A kernel that comes before the loop, and a reshape of its result that the loop reads instead.
+  Ref<Node> producer, reshape;
 };
 
 class Fuser {
@@ -32,6 +34,7 @@ class Fuser {
   explicit Fuser(Graph& graph) : graph_(graph) {}
 
   bool run() {
+    graph_.number();
     for (const Ref<Node>& node : graph_.nodes) visit(node);
     find_users();
     std::erase_if(group_of_, [&](const auto& entry) { return !worth(*entry.second); });
@@ -45,6 +48,10 @@ class Fuser {
         nodes.push_back(node);
       } else if (group->members.back() == node) {  // the group stands where its last member stood
         nodes.push_back(make(*group, replaced));
+        if (group->reshape && visible_.contains({group->reshape.get(), 0})) {
+          group->reshape->args[0] = map(group->reshape->args[0], replaced);
+          nodes.push_back(group->reshape);
+        }
         changed = true;
       }
     }
@@ -73,14 +80,25 @@ class Fuser {
       for (const auto& group : groups_) group->open = false;
       return;
     }
+    if (Group* group = reshaped_product(*node)) {
+      group->reshape = node;
+      group->space = node->types[0].shape;
+      group_of_[node.get()] = group;
+      return;
+    }
     Shape space;
     const Part part = part_of(*node, space);
     Group* home = nullptr;
+    // Of two products, the loop follows on that which comes later.
+    for_each_input(*node, [&](const Value& input) {
+      Group* group = find(node_of(input));
+      if (!group || !fits(*group, *node, part, space)) return;
+      if (!home || (home->producer && group->producer && position_of(*home) < position_of(*group))) home = group;
+    });
     for_each_input(*node, [&](const Value& input) {
       Group* group = find(node_of(input));
       if (!group || group == home || !fits(*group, *node, part, space)) return;
-      if (!home) home = group;
-      else if (part != Part::Reduce && can_absorb(*home, *group, *node)) absorb(*home, *group);
+      if (part != Part::Reduce && can_absorb(*home, *group, *node)) absorb(*home, *group);
     });
     if (home && size_of_union(*home, *home, *node) > max_buffers) home = nullptr;
     // A group that somebody else reads cannot grow: it would move behind its reader.
@@ -88,18 +106,45 @@ class Fuser {
       Group* group = find(node_of(input));
       if (group && group != home) group->open = false;
     });
-    if (part == Part::None || (part == Part::Reduce && !home)) return;
+    const bool produces = node->op->has(kEpilogue);
+    if (!produces && (part == Part::None || (part == Part::Reduce && !home))) return;
     if (!home) {
       groups_.push_back(std::make_unique<Group>());
       home = groups_.back().get();
-      home->space = std::move(space);
+      home->space = produces ? node->types[0].shape : std::move(space);
     }
-    add(*home, node, part);
+    if (produces) {
+      home->producer = node;
+      group_of_[node.get()] = home;
+    } else {
+      add(*home, node, part);
+    }
   }
+
+  // The group of the product that a node only gives another shape: the kernel writes it densely.
+  Group* reshaped_product(const Node& node) const {
+    if (!node.op->view || !node_of(node.args[0])) return nullptr;
+    Group* group = find(node_of(node.args[0]));
+    if (!group || !group->open || !group->members.empty() || group->reshape || group->producer->op->strides ||
+        node.args[0].output() != 0)
+      return nullptr;
+    const Shape &from = shape_of(node.args[0]), &to = node.types[0].shape;
+    const ArgView call(*node.op, {node.args.data(), node.args.size()});
+    const std::optional<Layout> view = node.op->view(call, {from, contiguous_strides(from), 0});
+    return view && Dim(view->offset).identical(0) && same_strides(view->strides, contiguous_strides(to)) ? group
+                                                                                                         : nullptr;
+  }
+
+  static bool same_strides(const Strides& a, const Strides& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](Dim x, Dim y) { return x.identical(y); });
+  }
+
+  static int64_t position_of(const Group& group) { return group.producer->id; }
 
   // Whether a node that reads a group can become one of its members.
   bool fits(const Group& group, const Node& node, Part part, const Shape& space) const {
     if (!group.open || group.members.size() >= max_members || part == Part::None) return false;
+    if (group.producer && part != Part::Element) return false;
     const bool rows = group.kind == Kind::Rows;
     if (!same(space, group.space) && !(rows && part == Part::Element && same(space, row_shape(group.space))))
       return false;
@@ -109,6 +154,7 @@ class Fuser {
       // Results that are there when the loop is over: of a reduction that drops its axis, of a columns companion.
       const Shape& shape = shape_of(input);
       good = good && (same(shape, group.space) || (rows && same(shape, row_shape(group.space))));
+      good = good && !(node_of(input) == group.producer.get() && input.output() != 0);
       good = good && !node.op->columns;  // its two programs read what is in memory
     });
     return good && (part != Part::Reduce || (group.kind == Kind::Elementwise && !same(node.types[0].shape, space) &&
@@ -127,6 +173,8 @@ class Fuser {
   }
 
   bool can_absorb(const Group& home, const Group& other, const Node& node) const {
+    const bool both_elementwise = home.kind == Kind::Elementwise && other.kind == Kind::Elementwise;
+    if (home.producer ? other.producer || !both_elementwise : other.producer && !both_elementwise) return false;
     return same(home.space, other.space) && !(home.has_columns && other.has_columns) &&
            home.members.size() + other.members.size() < max_members && size_of_union(home, other, node) <= max_buffers;
   }
@@ -149,6 +197,12 @@ class Fuser {
     }
     if (other.kind == Kind::Rows) home.kind = Kind::Rows;
     home.has_columns |= other.has_columns;
+    if (other.producer) {
+      home.producer = std::move(other.producer);
+      home.reshape = std::move(other.reshape);
+      group_of_[home.producer.get()] = &home;
+      if (home.reshape) group_of_[home.reshape.get()] = &home;
+    }
     other.members.clear();
     other.open = false;
   }
@@ -183,7 +237,8 @@ class Fuser {
       for (uint32_t i = 0; i < member->types.size(); ++i)
         if (visible_.contains({member.get(), i})) buffers.emplace(member.get(), i);
     }
-    return group.members.size() > 1 && buffers.size() <= max_buffers;
+    return group.members.size() + (group.producer ? 1 : 0) > 1 && !group.members.empty() &&
+           buffers.size() <= max_buffers;
   }
 
   // Members that are read by others than members, or returned.
@@ -204,7 +259,7 @@ class Fuser {
     body->name = "loop";
     std::unordered_map<const Node*, std::unordered_map<uint32_t, Value>> inner;
     Value::List operands;
-    for (const Ref<Node>& member : group.members) {
+    const auto append = [&](const Ref<Node>& member) {
       Args args;
       for (const Value& arg : member->args) {
         args.push_back(map_inputs(map(arg, replaced), [&](const Value& reference) {
@@ -218,20 +273,28 @@ class Fuser {
       }
       Node& copy = body->add_node(*member->op, member->name, std::move(args), member->types, member->place);
       for (uint32_t i = 0; i < member->types.size(); ++i) inner[member.get()][i] = copy.output(i);
-    }
+    };
+    if (group.producer) append(group.producer);
+    if (group.reshape) append(group.reshape);
+    for (const Ref<Node>& member : group.members) append(member);
     auto node = make_ref<Node>();
+    const auto give = [&](const Ref<Node>& member, uint32_t output) {
+      std::vector<Value>& stands = replaced[member.get()];
+      stands.resize(member->types.size());
+      stands[output] = node->output(static_cast<uint32_t>(node->types.size()));
+      node->types.push_back(member->types[output]);
+      body->results.push_back(inner[member.get()][output]);
+    };
     // Over the whole space and over rows first; what is there when the loop is over comes last.
-    for (const bool late : {false, true}) {
-      for (const Ref<Node>& member : group.members) {
-        std::vector<Value>& stands = replaced[member.get()];
-        stands.resize(member->types.size());
-        for (uint32_t i = 0; i < member->types.size(); ++i) {
-          if (!visible_.contains({member.get(), i}) || comes_last(*member, i) != late) continue;
-          stands[i] = node->output(static_cast<uint32_t>(node->types.size()));
-          node->types.push_back(member->types[i]);
-          body->results.push_back(inner[member.get()][i]);
-        }
-      }
+    for (const bool late : {false, true})
+      for (const Ref<Node>& member : group.members)
+        for (uint32_t i = 0; i < member->types.size(); ++i)
+          if (visible_.contains({member.get(), i}) && comes_last(*member, i) == late) give(member, i);
+    if (const Ref<Node>& producer = group.producer) {
+      for (uint32_t i = 1; i < producer->types.size(); ++i)
+        if (visible_.contains({producer.get(), i})) give(producer, i);
+      if (visible_.contains({producer.get(), 0}) || (group.reshape && visible_.contains({group.reshape.get(), 0})))
+        give(producer, 0);
     }
     const OpDef& op = find_op("fused");
     node->op = &op;

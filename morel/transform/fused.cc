@@ -146,6 +146,49 @@ bool comes_last(const Node& node, uint32_t output) {
   return node.op->reduce && part_of(node, space) == Part::Reduce;
 }
 
+const Node* producer_of(const Graph& body) {
+  const Node* first = body.nodes.empty() ? nullptr : body.nodes[0].get();
+  return first && first->op->has(kEpilogue) ? first : nullptr;
+}
+
+EpilogueParts split_epilogue(const Node& fused) {
+  const Graph& body = *static_cast<Graph*>(fused.args[0].graph());
+  const Value::List& given = fused.args[1].list();
+  std::unordered_map<const Node*, Value> outer;
+  for (size_t i = 0; i < given.size(); ++i) outer[body.parameters[i].get()] = given[i];
+  EpilogueParts out{producer_of(body), {}, make_ref<Graph>(), {}};
+  out.loop->name = body.name;
+  for (const Value& arg : out.producer->args)
+    out.args.push_back(map_inputs(arg, [&](const Value& input) { return outer.at(node_of(input)); }));
+  const auto is_product = [&](const Node* node) {
+    return node == out.producer || (node->op && node->op->view && node_of(node->args[0]) == out.producer);
+  };
+  std::unordered_map<const Node*, Value> inner;
+  const auto map = [&](const Value& input) {
+    const Node* node = node_of(input);
+    const bool product = is_product(node);
+    if (!product && node->op) return static_cast<Node*>(inner.at(node).node())->output(input.output());
+    Value& known = inner[product ? out.producer : node];
+    if (known.is_none()) {
+      if (product) out.product = out.operands.size();
+      out.operands.push_back(product ? Value() : outer.at(node));
+      known = out.loop->add_parameter(type_of(input));
+    }
+    return known;
+  };
+  for (const Ref<Node>& node : body.nodes) {
+    if (is_product(node.get())) continue;
+    Args args;
+    for (const Value& arg : node->args) args.push_back(map_inputs(arg, map));
+    inner[node.get()] = out.loop->add_node(*node->op, node->name, std::move(args), node->types, node->place).output(0);
+  }
+  for (const Value& result : body.results) {
+    if (node_of(result) == out.producer) out.outputs.push_back(result.output());
+    else out.loop->results.push_back(map(result));
+  }
+  return out;
+}
+
 namespace {
 
 // Writes the members of a body into a program.

@@ -37,6 +37,21 @@ FusedBody describe_fused(const Graph& body);
 // loop.
 bool comes_last(const Node& node, uint32_t output);
 
+// A fused node may begin with a kernel (kEpilogue) on whose result 0, or a reshape of it, its elementwise members work
+// part by part: its epilogue. In the body, the results of the kernel come last, its first one as the very last.
+// The kernel, null where a body is a loop alone.
+const Node* producer_of(const Graph& body);
+// A fused node with an epilogue, taken apart.
+struct EpilogueParts {
+  const Node* producer;
+  Args args;                      // of the kernel, in terms of the graph that the fused node is in
+  Ref<Graph> loop;                // the epilogue
+  Value::List operands;           // of the loop; nothing stands for the product
+  size_t product = 0;             // its position
+  std::vector<uint32_t> outputs;  // of the kernel, which are results of the node after those of the loop
+};
+EpilogueParts split_epilogue(const Node& fused);
+
 // The loop of a body: one input for each parameter, one output for each result. Results of a columns companion or of
 // the reduction come last; a Rows program does not have the former.
 loops::Program fused_program(const Graph& body);

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "morel/transform/effects.h"
+#include "morel/transform/fused.h"
 #include "morel/transform/live_memory.h"
 
 namespace morel {
@@ -222,7 +223,7 @@ class Recomputer {
       if (!life || life->last >= graph_.nodes.size() || life->first >= peak || use.at_peak || !use.late) continue;
       if (life->bytes < worthwhile_bytes) continue;
       Candidate found{life->bytes, 0, use.late, {}};
-      if (!find_nodes(life->first, memory, max_repeated, found) || found.cost > allowance) continue;
+      if (!find_nodes(root, life->first, memory, max_repeated, found) || found.cost > allowance) continue;
       if (found.is_better_than(best)) best = std::move(found);
     }
     if (!best.bytes) return false;
@@ -280,11 +281,41 @@ class Recomputer {
     return cheap && !has_effect(*node.op) && !node.op->has(kRandom);
   }
 
-  // The node at `idx` and those of which it needs the results again, since they are gone at candidate.late; at most
-  // `limit`. What they read must be there then without living longer, and unchanged.
-  bool find_nodes(size_t idx, const LiveMemory& memory, size_t limit, Candidate& candidate) const {
-    const Node& node = *graph_.nodes[idx];
-    if (limit == 0 || !can_repeat(node)) return false;
+  // The node as it is computed again: of a kernel with an epilogue the latter alone, if the product is a result; else
+  // null.
+  static Ref<Node> repeated(const Ref<Node>& node) {
+    if (node->op->control != Control::Fused || !producer_of(*static_cast<Graph*>(node->args[0].graph()))) return node;
+    EpilogueParts parts = split_epilogue(*node);
+    if (parts.outputs.empty() || parts.outputs.back() != 0) return {};
+    parts.operands[parts.product] = node->output(static_cast<uint32_t>(node->types.size()) - 1);
+    auto again = make_ref<Node>();
+    again->op = node->op;
+    again->name = node->name;
+    for (const Value& result : parts.loop->results) again->types.push_back(type_of(result));
+    again->graph = node->graph;
+    again->place = node->place;
+    if (parts.loop->nodes.size() != 1) {
+      again->args = {Value::of_graph(parts.loop), Value(std::move(parts.operands))};
+      return again;
+    }
+    const Node& single = *parts.loop->nodes[0];
+    again->op = single.op;
+    again->name = single.name;
+    const std::vector<Ref<Node>>& parameters = parts.loop->parameters;
+    for (const Value& arg : single.args)
+      again->args.push_back(map_inputs(arg, [&](const Value& input) {
+        const auto found = std::ranges::find(parameters, node_of(input), [](const Ref<Node>& p) { return p.get(); });
+        return parts.operands[static_cast<size_t>(found - parameters.begin())];
+      }));
+    return again;
+  }
+
+  // The node at `idx`, which makes `wanted`, and those of which it needs the results again, since they are gone at
+  // candidate.late; at most `limit`. What they read must be there then without living longer, and unchanged.
+  bool find_nodes(const Root& wanted, size_t idx, const LiveMemory& memory, size_t limit, Candidate& candidate) const {
+    const Ref<Node> again = repeated(graph_.nodes[idx]);
+    if (limit == 0 || !again || !can_repeat(*again) || wanted.output >= again->types.size()) return false;
+    const Node& node = *again;
     bool good = true;
     for_each_input(node, [&](const Value& input) {
       const Root root = memory_root(input);
@@ -292,7 +323,7 @@ class Recomputer {
       if (is_changed(root, idx, candidate.late)) good = false;
       if (!good || !life || life->last >= candidate.late) return;
       if (std::ranges::count(candidate.nodes, life->first) == 0)
-        good = find_nodes(life->first, memory, limit - 1, candidate);
+        good = life->first != idx && find_nodes(root, life->first, memory, limit - 1, candidate);
     });
     candidate.nodes.push_back(idx);
     candidate.cost += node.op->is_elementwise() ? traffic(node) : 2 * traffic(node);
@@ -303,7 +334,8 @@ class Recomputer {
   void repeat(const std::vector<size_t>& originals, size_t position) {
     std::unordered_map<const Node*, Ref<Node>> copies;
     std::vector<Ref<Node>> added;
-    const auto copy = [&](const Ref<Node>& node) {
+    const auto copy = [&](const Ref<Node>& original) {
+      const Ref<Node> node = repeated(original);
       auto made = make_ref<Node>();
       made->op = node->op;
       made->name = node->name;
@@ -312,13 +344,15 @@ class Recomputer {
       made->graph = &graph_;
       made->place = node->place;
       made->stops_gradient = node->stops_gradient;
-      copies[node.get()] = made;
+      copies[original.get()] = made;
       added.push_back(made);
     };
     const auto replaced = [&](const Value& value) {
       return map_inputs(value, [&](const Value& input) {
         const auto found = copies.find(node_of(input));
-        return found == copies.end() ? input : found->second->output(input.output());
+        return found == copies.end() || input.output() >= found->second->types.size()
+                   ? input
+                   : found->second->output(input.output());
       });
     };
     for (size_t i = originals[0]; i < position; ++i) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "morel/ir/parse.h"
 #include "morel/runtime/executor.h"
 #include "morel/runtime/fused.h"
 #include "morel/transform/fused.h"
@@ -174,6 +175,59 @@ TEST(Fuse, BroadcastsAreReadInTheirOwnShape) {
   });
   ASSERT_EQ(graph->nodes.size(), 1u) << print(*graph);
   EXPECT_EQ(graph->nodes[0]->op->name, "fused");
+}
+
+// A product whose result others read too gives it as its last result; the reshape in between is the loop's affair.
+TEST(Fuse, ElementwiseMembersFollowAProduct) {
+  const auto graph = make({3, 40}, DType::Float32, [](Builder& b, const Sym& x, const Sym& y, const Sym& w) -> Syms {
+    const Sym product = b("matrix_product", x, b("swapaxes", y, -1, -2));
+    const Sym other = b("reshape", b("dense", x, y), Ints{1, 9});
+    return {b("tanh", product) * 2.0 + 1.0, product, b("relu", other) + 0.5, b("sum", w, Ints{0})};
+  });
+  const std::string text = print(*graph);
+  EXPECT_EQ(text, R"(graph f(%0: f32[3,40], %1: f32[3,40], %2: f32[40]) {
+  %3: f32[40,3] = swapaxes(%1, -1, -2)
+  %4: f32[3,3], f32[3,3] = fused(loop, [%0, %3])
+    graph loop(%0: f32[3,40], %1: f32[40,3]) {
+      %2: f32[3,3] = matrix_product(%0, %1)
+      %3: f32[3,3] = tanh(%2)
+      %4: f32[3,3] = mul(%3, 2.0)
+      %5: f32[3,3] = add(%4, 1.0)
+      return %5, %2
+    }
+  %5: f32[1,9] = fused(loop, [%0, %1])
+    graph loop(%0: f32[3,40], %1: f32[3,40]) {
+      %2: f32[3,3] = dense(%0, %1, None)
+      %3: f32[1,9] = reshape(%2, (1, 9))
+      %4: f32[1,9] = relu(%3)
+      %5: f32[1,9] = add(%4, 0.5)
+      return %5
+    }
+  %6: f32[] = sum(%2, (0), False, None)
+  return %4.0, %4.1, %5, %6
+}
+)");
+  EXPECT_EQ(print(*parse(text)), text);
+  const Values arguments{sample({3, 40}), sample({3, 40}), sample({40})};
+  const Values found = Executor(graph).run({arguments.data(), arguments.size()});
+  const Value product = one("matmul", {arguments[0], one("swapaxes", {arguments[1], -1, -2})});
+  EXPECT_EQ(numbers(found[1]), numbers(product));
+  EXPECT_EQ(numbers(found[0]), numbers(one("add", {one("mul", {one("tanh", {product}), 2.0}), 1.0})));
+  EXPECT_EQ(numbers(found[2]), numbers(one("add", {one("relu", {one("dense", {arguments[0], arguments[1]})}), 0.5})));
+}
+
+// What lies between a product and its loop, and would read or change what the loop does, ends the group.
+TEST(Fuse, ProductsStayAlone) {
+  const auto read_before = make({4, 4}, DType::Float32, [](Builder& b, const Sym& x, const Sym& y, const Sym&) -> Syms {
+    const Sym product = b("matrix_product", x, y);
+    return {product * b("softmax", b("matrix_product", product, y), -1)};
+  });
+  for (const Ref<Node>& node : read_before->nodes) EXPECT_NE(node->op->name, "fused") << print(*read_before);
+  const auto rows = make({40, 40}, DType::Float32, [](Builder& b, const Sym& x, const Sym& y, const Sym&) -> Syms {
+    return {b("softmax", b("matrix_product", x, y), -1) * 2.0};
+  });
+  ASSERT_EQ(rows->nodes.size(), 2u) << print(*rows);
+  EXPECT_EQ(rows->nodes[0]->op->name, "matrix_product");
 }
 
 }  // namespace

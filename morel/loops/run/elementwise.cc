@@ -4,6 +4,7 @@
 
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
+#include "morel/loops/run/space.h"
 
 namespace morel::loops {
 namespace {
@@ -87,65 +88,7 @@ const TensorImpl* find_donor(std::span<const TensorImpl* const> tensors, const S
 
 void run_loop(const Kernel& kernel, const Shape& shape, std::span<LoopOperand> operands, const double* params,
               bool stream) {
-  const size_t count = operands.size();
-  MOREL_CHECK(shape.size() <= max_rank, NotImplemented, "tensors of more than ", max_rank,
-              " dimensions are not supported");
-  if (num_elements(shape) == 0) return;
-  // Axes from the innermost of the output outwards; axes of one element are dropped, mergeable ones merged.
-  std::array<size_t, max_rank> order;
-  size_t rank = 0;
-  for (size_t i = shape.size(); i-- > 0;)
-    if (shape[i] != 1) order[rank++] = i;
-  const Strides& target = operands[count - 1].strides;
-  std::stable_sort(order.begin(), order.begin() + rank,
-                   [&](size_t a, size_t b) { return std::abs(target[a]) < std::abs(target[b]); });
-  int64_t sizes[max_rank], strides[max_rank][max_loop_operands];
-  size_t axes = 0;
-  for (size_t k = 0; k < rank; ++k) {
-    const size_t axis = order[k];
-    bool merge = axes > 0;
-    for (size_t i = 0; i < count && merge; ++i)
-      merge = operands[i].strides[axis] == strides[axes - 1][i] * sizes[axes - 1];
-    if (merge) {
-      sizes[axes - 1] *= shape[axis];
-    } else {
-      sizes[axes] = shape[axis];
-      for (size_t i = 0; i < count; ++i) strides[axes][i] = operands[i].strides[axis];
-      ++axes;
-    }
-  }
-  for (; axes < 2; ++axes) {
-    sizes[axes] = 1;
-    std::fill_n(strides[axes], count, 0);
-  }
-  const int64_t n = sizes[0];
-  int64_t rows = 1;
-  for (size_t k = 1; k < axes; ++k) rows *= sizes[k];
-  // Runs rows [begin, end), columns [from, to).
-  const auto run = [&](int64_t begin, int64_t end, int64_t from, int64_t to) {
-    while (begin < end) {
-      int64_t rest = begin / sizes[1];
-      const int64_t row = begin % sizes[1], batch = std::min(end - begin, sizes[1] - row);
-      char* at[max_loop_operands];
-      for (size_t i = 0; i < count; ++i) at[i] = operands[i].data + row * strides[1][i] + from * strides[0][i];
-      for (size_t k = 2; k < axes; ++k) {
-        const int64_t position = rest % sizes[k];
-        rest /= sizes[k];
-        for (size_t i = 0; i < count; ++i) at[i] += position * strides[k][i];
-      }
-      kernel({batch, to - from, at, strides[1], strides[0], params, stream});
-      begin += batch;
-    }
-  };
-  const int64_t total = n * rows;
-  if (total < parallel_elements) return run(0, rows, 0, n);
-  const int64_t grain = task_grain(total);
-  if (rows >= 16 || n < 2 * grain) {
-    parallel_for(rows, std::max<int64_t>(1, grain / n), [&](int64_t begin, int64_t end) { run(begin, end, 0, n); });
-  } else {
-    for (int64_t row = 0; row < rows; ++row)
-      parallel_for(n, grain, [&](int64_t from, int64_t to) { run(row, row + 1, from, to); });
-  }
+  LoopSpace(shape, operands, operands.back().strides).run(kernel, params, stream);
 }
 
 void run_elementwise(const Kernel& kernel, const ElementOperands& in, const Tensor& out) {
