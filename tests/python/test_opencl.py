@@ -19,8 +19,6 @@ from test_operators import arrays_of, compare, find, run, tensor_of  # noqa: E40
 import morel as ms  # noqa: E402
 from morel import Parameter, Tensor, _core, nn, ops  # noqa: E402
 
-pytestmark = pytest.mark.skipif(_core.device_count("OpenCL") == 0, reason="no OpenCL driver on this system")
-
 SAMPLES = all_samples()
 OPERATORS = set(_core.operator_names())
 # What must have a kernel: the others that are no loops, views or compositions may lack one.
@@ -48,7 +46,7 @@ def kind_of(sample):
 
 
 def on_device(sample, function):
-    """function() with new tensors on OpenCL; skips where a kernel is missing and may be."""
+    """function() with new tensors on OpenCL; None where it is refused, which must name the device and may be."""
     ms.set_device("OpenCL")
     try:
         return function()
@@ -57,7 +55,7 @@ def on_device(sample, function):
         is_complex = "complex numbers" in str(error)
         assert is_complex or kind_of(sample) not in ("loop", "rows", "reduce", "view"), str(error)
         assert is_complex or operator_of(sample) not in WITH_KERNEL, str(error)
-        pytest.skip(str(error).splitlines()[0])
+        return None
     finally:
         ms.set_device("CPU")
 
@@ -69,6 +67,8 @@ def results(sample, dtype):
 
 
 def same(actual, wanted, dtype, sample):
+    if actual is None:
+        return
     assert actual.device == "OpenCL:0" and actual.dtype == wanted.dtype
     actual = actual.to("CPU")
     if wanted.dtype == ms.bfloat16:
@@ -133,6 +133,8 @@ def test_gradients(sample, dtype):
 
     wanted = gradients()
     actual = on_device(sample, gradients)
+    if actual is None:
+        return
     for one, other in zip(*[found if isinstance(found, tuple) else (found,) for found in (actual, wanted)]):
         assert one.device == "OpenCL:0"
         compare(one.to("CPU"), other.asnumpy(), dtype, 8 * sample.tolerance)
