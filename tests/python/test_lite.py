@@ -265,3 +265,9 @@ class TestErrors:
         for shape in ([5, 3], [1, 3]):
             with pytest.raises(ValueError, match="cannot be resized"):
                 model.resize(model.get_inputs(), [shape])
+
+
+def test_names_of_inputs_differ(tmp_path):
+    with pytest.raises(ValueError, match="'input_names' must differ"):
+        lite.convert(ops.add, ops.ones(2), ops.ones(2), file=tmp_path / "a.ms", input_names=["x", "x"])
+    assert not (tmp_path / "a.ms").exists()

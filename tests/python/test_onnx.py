@@ -312,3 +312,27 @@ def test_damaged_files(tmp_path):
             errors += 1
             assert path in str(error)
     assert errors > len(whole) // 2
+
+
+def test_names_do_not_meet(tmp_path):
+    """Parameters called as inputs and outputs are get other names; two inputs or outputs of one name are refused."""
+    net, x = nn.Dense(2, 2), ops.ones((1, 2))
+    path = exported(net, [x], tmp_path / "a.onnx", input_names=["weight"], output_names=["bias"])
+    (found,) = onnxruntime.InferenceSession(path).run(None, {"weight": x.asnumpy()})
+    np.testing.assert_allclose(found, net(x).asnumpy(), rtol=1e-5, atol=1e-6)
+    for inputs, outputs in ((["x"], ["x"]), ([""], ["y"])):
+        with pytest.raises(ValueError, match="need names of their own"):
+            exported(net, [x], tmp_path / "b.onnx", input_names=inputs, output_names=outputs)
+    assert not (tmp_path / "b.onnx").exists()
+
+
+@pytest.mark.parametrize("opset", [17, 22])
+def test_bits_of_bool(opset, tmp_path):
+    """ONNX has its operators on bits for integers only."""
+    a, b = np.array([True, True, False]), np.array([True, False, False])
+    path = exported(lambda a, b: (a & b, a | b, a ^ b, ~a), [Tensor(a), Tensor(b)], tmp_path / "a.onnx", opset=opset)
+    found = onnxruntime.InferenceSession(path).run(None, {"a": a, "b": b})
+    read = ms.onnx.load(path)(Tensor(a), Tensor(b))
+    for one, other, wanted in zip(found, read, (a & b, a | b, a ^ b, ~a)):
+        np.testing.assert_array_equal(one, wanted)
+        np.testing.assert_array_equal(other.asnumpy(), wanted)

@@ -298,6 +298,17 @@ def test_training_is_that_of_the_cpu(optimizer):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
+def test_states_lie_where_the_parameters_are():
+    net = nn.Dense(3, 2)
+    for parameter in net.get_parameters():
+        parameter.to_("OpenCL")
+    optimizer = nn.Adam(net.trainable_params(), 0.1)
+    before = net.weight.asnumpy()
+    _, gradients = ms.value_and_grad(lambda x: net(x).sum(), None, optimizer.parameters)(ops.ones((1, 3)).to("OpenCL"))
+    optimizer(gradients)
+    np.testing.assert_allclose(net.weight.asnumpy(), before - 0.1, rtol=1e-4, atol=1e-5)
+
+
 def test_checkpoints_go_through_the_host(tmp_path):
     net = nn.Dense(3, 2)
     for parameter in net.get_parameters():

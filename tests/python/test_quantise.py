@@ -171,3 +171,15 @@ def test_what_is_not_supported_is_said():
         lite.quantise(net, x, activation_quant_method="MEAN")
     with pytest.raises(ValueError, match="no examples"):
         lite.quantise(net, x, calibration=[])
+
+
+def test_other_arguments_are_refused():
+    net, x = nn.Dense(4, 2), ops.ones((1, 4))
+    for wrong in (ops.ones((1, 5)), ops.ones(4), ops.ones((1, 4), ms.float64), (x, x), ()):
+        with pytest.raises(ValueError, match=r"quantised with, Float32\[1, 4\], but got"):
+            lite.quantise(net, x, calibration=[wrong])
+    int8 = lite.quantise(net, x, input_data_type="INT8")
+    assert int8(ops.ones((1, 4), ms.int8)).shape == (1, 2)
+    for wrong in ((x,), (), (ops.ones((1, 4), ms.int8),) * 2):
+        with pytest.raises(ValueError, match=r"Int8\[1, 4\], but got"):
+            int8(*wrong)

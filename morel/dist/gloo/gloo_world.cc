@@ -70,9 +70,11 @@ class GlooWorld final : public World {
         outgoing[i]->waitSend(options_.timeout);
       }
     } catch (const std::exception& error) {
-      raise(ErrorKind::Runtime, "rank ", options_.rank, " waited for rank ", waits_for, " in vain, in exchange ",
-            waits_for < 0 ? 0 : received_[static_cast<size_t>(waits_for)],
-            " with it: that process failed, or makes other calls (", error.what(), ")");
+      const std::string whom = waits_for < 0 ? "the others"
+                                             : cat("rank ", waits_for, ", in exchange ",
+                                                   received_[static_cast<size_t>(waits_for)], " with it,");
+      raise(ErrorKind::Runtime, "rank ", options_.rank, " waited for ", whom,
+            " in vain: a process failed, or makes other calls (", error.what(), ")");
     }
   }
 

@@ -34,10 +34,14 @@ class Exporter final : public Builder {
     GraphData& main = out_.model.graph;
     at_ = &main;
     main.name = source_.name;
+    for (const auto* list : {&options_.inputs, &options_.outputs})
+      for (const std::string& name : *list)
+        MOREL_CHECK(!name.empty() && names_.insert(name).second, Value,
+                    "For 'export', all inputs and outputs need names of their own, but got '", name,
+                    name.empty() ? "'" : "' twice", "; see 'input_names' and 'output_names'");
     std::vector<Value> parameters;
     for (size_t i = 0; i < source_.parameters.size(); ++i) {
       const Type& type = source_.parameters[i]->type(0);
-      names_.insert(options_.inputs[i]);
       main.inputs.push_back(declared(options_.inputs[i], type));
       parameters.push_back(output(type, options_.inputs[i]));
       for (size_t axis = 0; axis < type.shape.size(); ++axis)

@@ -300,6 +300,8 @@ class Parameter(Tensor):
             data = _tensor_of(initializer(init, self.shape, self.dtype))
             if sharding := _core.dist.sharding_of(self):
                 data = _core.dist.distribute(data, sharding)
+            elif data.device != self.device:
+                data = _core.to_device(data, self.device)
         twin = self._twin(data)
         twin._initializer = None
         twin.is_init = False

@@ -8,6 +8,7 @@ outputs = model.predict([image])
 
 import enum
 import inspect
+import operator
 from types import SimpleNamespace
 
 import numpy as np
@@ -143,7 +144,7 @@ class Model:
         """
         if len(inputs) != len(dims):
             raise ValueError(f"resize takes a shape for each of {len(inputs)} inputs, but got {len(dims)}")
-        self._built().resize([list(map(int, shape)) for shape in dims])
+        self._built().resize([list(map(operator.index, shape)) for shape in dims])
 
     def predict(self, inputs, outputs=None):
         """Runs the model.
@@ -222,8 +223,11 @@ def convert(net, *inputs, file, input_names=None, output_names=None, fixed_sizes
         types = ()
     is_cell = isinstance(net, Cell)
     weights = [(parameter, name) for name, parameter in net.parameters_and_names()] if is_cell else []
-    names = input_names or _argument_names(net.construct if is_cell else net, leaves)
-    _core.lite_convert(graph, str(file), list(names), list(output_names or []), weights, fixed_sizes, *types)
+    names = list(input_names or _argument_names(net.construct if is_cell else net, leaves))
+    for place, given in (("input_names", names), ("output_names", list(output_names or []))):
+        if len(set(given)) < len(given):
+            raise ValueError(f"For 'lite.convert', '{place}' must differ from each other, but got {given}.")
+    _core.lite_convert(graph, str(file), names, list(output_names or []), weights, fixed_sizes, *types)
 
 
 def _argument_names(function, leaves):

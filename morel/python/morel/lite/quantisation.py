@@ -1,6 +1,7 @@
 """Post-training quantisation to int8, with the options of MindSpore Lite's converter."""
 
 from morel import _core
+from morel.common import dtype as mstype
 from morel.common.tensor import Tensor
 
 _METHODS = ("MAX_MIN", "KL", "REMOVAL_OUTLIER")
@@ -27,12 +28,29 @@ class Quantised:
         if self._compiled is None:
             self._compiled = self.graph.copy()
             self._compiled.compile()
-        results = self._compiled([given for given in inputs if isinstance(given, _core.Tensor)])
+        tensors = [given for given in inputs if isinstance(given, _core.Tensor)]
+        _check_arguments(self._compiled, tensors, self.leaves, self.inputs)
+        results = self._compiled(tensors)
         return results[0] if len(results) == 1 else tuple(results)
 
     def __repr__(self):
         rest = ", ".join(f"{count} {name}" for name, count in sorted(self.in_float.items())) or "none"
         return f"Quantised({self.num_int8} operators in int8; in float32: {rest})"
+
+
+def _check_arguments(graph, given, leaves, int8=()):
+    """Raises ValueError unless the graph that was traced with `leaves` can be called with the tensors `given`."""
+    tensors = [leaf for leaf in leaves if isinstance(leaf, _core.Tensor)]
+    dtypes = [
+        mstype.int8 if place < len(int8) and int8[place] else tensor.dtype for place, tensor in enumerate(tensors)
+    ]
+    if [tensor.dtype for tensor in given] != dtypes or not graph.serves(given):
+        wanted = [f"{dtype}{list(tensor.shape)}" for dtype, tensor in zip(dtypes, tensors)]
+        got = [f"{tensor.dtype}{list(tensor.shape)}" for tensor in given]
+        raise ValueError(
+            f"For 'quantise', arguments must be like those that the network was quantised with, {', '.join(wanted)}, but got "
+            f"{', '.join(got) or 'no tensors'}."
+        )
 
 
 def quantise(
@@ -97,6 +115,8 @@ def quantise(
     if not batches:
         raise ValueError("For 'quantise', 'calibration' has no examples.")
     graph, leaves = traced_for_devices(net, inputs)
+    for batch in batches:
+        _check_arguments(graph, batch, leaves)
     report = _core.quantise_graph(
         graph,
         batches,

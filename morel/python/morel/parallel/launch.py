@@ -118,10 +118,11 @@ class _Workers:
         """The exit code: 0, or that of a process that failed, after which the others are ended."""
         left = list(self.processes)
         while left:
-            time.sleep(0.05)
-            if any(process.poll() for _, process in left):
-                time.sleep(0.5)  # others fail because one did; all of them are named
+            time.sleep(0.01)
+            if first := [rank for rank, process in left if process.poll()]:
+                time.sleep(0.5)  # others fail because one did; all of them are named, that one first
                 failed = [(rank, process.poll()) for rank, process in left if process.poll()]
+                failed.sort(key=lambda entry: entry[0] not in first)
                 self.end([entry for entry in left if entry[1].poll() is None])
                 for rank, code in failed:
                     self._report(rank, code)
