@@ -16,14 +16,4 @@ struct LoopSignature {
   SmallVector<DType, 2> scratch;
 };
 
-// From what an upper layer says of a program with fields of the same names.
-template <class S>
-LoopSignature signature_from(const S& from) {
-  LoopSignature out;
-  for (const auto& x : from.inputs) out.inputs.push_back(x);
-  for (const auto& x : from.outputs) out.outputs.push_back({x.dtype, x.per_row});
-  for (const auto& x : from.scratch) out.scratch.push_back(x);
-  return out;
-}
-
 }  // namespace morel::loops

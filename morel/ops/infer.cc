@@ -219,13 +219,13 @@ Types infer_rows(const ArgView& call) {
   const int64_t axis =
       axis_at < 0 ? rank - 1 : normalize_axis(op, "axis", call.value(static_cast<size_t>(axis_at)).integer(), rank);
   Types out;
-  for (const RowsSignature::Output& output : rows_signature(op, dtype).outputs) {
+  for (const loops::LoopSignature::Output& output : rows_signature(op, dtype).outputs) {
     Shape shape = space;
     if (output.per_row && rank > 0) shape[static_cast<size_t>(axis)] = 1;
     out.push_back({output.dtype, std::move(shape)});
   }
   if (op.columns)
-    for (const RowsSignature::Output& output : columns_signature(op, dtype).outputs)
+    for (const loops::LoopSignature::Output& output : columns_signature(op, dtype).outputs)
       out.push_back({output.dtype, rank > 0 ? Shape{space[static_cast<size_t>(rank - 1)]} : Shape{}});
   return out;
 }

@@ -78,8 +78,8 @@ loops::Program columns_program(const OpDef& op, DType dtype) {
   return builder.finish();
 }
 
-RowsSignature signature_of(const loops::Program& program) {
-  RowsSignature out;
+loops::LoopSignature signature_of(const loops::Program& program) {
+  loops::LoopSignature out;
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const loops::Buffer& buffer = program.buffers[i];
     if (buffer.role == loops::BufferRole::Input) {
@@ -104,28 +104,28 @@ RowsSignature signature_of(const loops::Program& program) {
 namespace {
 
 template <class Make>
-const RowsSignature& cached_signature(std::map<std::pair<int, DType>, RowsSignature>& cache, const OpDef& op,
-                                      DType dtype, Make make) {
+const loops::LoopSignature& cached_signature(std::map<std::pair<int, DType>, loops::LoopSignature>& cache,
+                                             const OpDef& op, DType dtype, Make make) {
   static std::shared_mutex mutex;
   const std::pair key(op.id, dtype);
   {
     const std::shared_lock lock(mutex);
     if (const auto found = cache.find(key); found != cache.end()) return found->second;
   }
-  RowsSignature made = signature_of(make(op, dtype));
+  loops::LoopSignature made = signature_of(make(op, dtype));
   const std::unique_lock lock(mutex);
   return cache.emplace(key, std::move(made)).first->second;
 }
 
 }  // namespace
 
-const RowsSignature& rows_signature(const OpDef& op, DType dtype) {
-  static auto* cache = new std::map<std::pair<int, DType>, RowsSignature>;
+const loops::LoopSignature& rows_signature(const OpDef& op, DType dtype) {
+  static auto* cache = new std::map<std::pair<int, DType>, loops::LoopSignature>;
   return cached_signature(*cache, op, dtype, rows_program);
 }
 
-const RowsSignature& columns_signature(const OpDef& op, DType dtype) {
-  static auto* cache = new std::map<std::pair<int, DType>, RowsSignature>;
+const loops::LoopSignature& columns_signature(const OpDef& op, DType dtype) {
+  static auto* cache = new std::map<std::pair<int, DType>, loops::LoopSignature>;
   return cached_signature(*cache, op, dtype, columns_program);
 }
 

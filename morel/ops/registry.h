@@ -6,6 +6,7 @@
 #include <source_location>
 #include <string_view>
 
+#include "morel/loops/signature.h"
 #include "morel/ops/opdef.h"
 
 namespace morel {
@@ -75,18 +76,9 @@ std::string across_name(const OpDef& op, DType dtype);
 loops::Program columns_program(const OpDef& op, DType dtype);
 std::string columns_name(const OpDef& op, DType dtype);
 // What a rows or columns program reads and writes, in order of its buffers; cached.
-struct RowsSignature {
-  struct Output {
-    DType dtype;
-    bool per_row;  // one element for each row
-  };
-  SmallVector<DType, 6> inputs;
-  SmallVector<Output, 3> outputs;
-  SmallVector<DType, 2> scratch;
-};
-RowsSignature signature_of(const loops::Program& program);
-const RowsSignature& rows_signature(const OpDef& op, DType dtype);
-const RowsSignature& columns_signature(const OpDef& op, DType dtype);
+loops::LoopSignature signature_of(const loops::Program& program);
+const loops::LoopSignature& rows_signature(const OpDef& op, DType dtype);
+const loops::LoopSignature& columns_signature(const OpDef& op, DType dtype);
 // dtype in which an elementwise operator computes and that of its result.
 DType elementwise_compute_dtype(const OpDef& op, std::span<const Value> args);
 DType elementwise_result_dtype(const OpDef& op, DType compute);

@@ -42,7 +42,7 @@ FusedLoop::FusedLoop(Ref<Graph> graph) : graph_(std::move(graph)), body_(describ
     case Kind::Rows: {
       rows_ = std::make_unique<loops::RowsKernel>();
       program_ = fused_program(body);
-      rows_->signature = loops::signature_from(signature_of(program_));
+      rows_->signature = signature_of(program_);
       rows_->rows = kernel(program_);
       if (!body_.columns) break;
       rows_->columns = kernel(fused_columns_program(body));

@@ -26,8 +26,7 @@ const RowsKernel& rows_kernel(const OpDef& op, DType dtype) {
   const RowsKernel* kernel = slot.load(std::memory_order_acquire);
   if (kernel) [[likely]]
     return *kernel;
-  auto made =
-      std::make_unique<RowsKernel>(RowsKernel{loops::signature_from(rows_signature(op, dtype)), {}, {}, {}, nullptr});
+  auto made = std::make_unique<RowsKernel>(RowsKernel{rows_signature(op, dtype), {}, {}, {}, nullptr});
   made->rows = make_loop_kernel(rows_name(op, dtype), [&] { return rows_program(op, dtype); });
   if (can_go_across(op))
     made->across = make_loop_kernel(across_name(op, dtype), [&] { return across_program(op, dtype); });

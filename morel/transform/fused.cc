@@ -64,7 +64,7 @@ bool is_row(const Node& node, Shape& space) {
   if (!op.rows) return false;
   space.clear();
   size_t operand = 0;
-  const RowsSignature& signature = rows_signature(op, rows_dtype(node));
+  const loops::LoopSignature& signature = rows_signature(op, rows_dtype(node));
   for (size_t i = 0; i < node.args.size(); ++i) {
     if (is_scalar_argument(op, i)) {
       if (!is_constant(node.args[i])) return false;
@@ -280,7 +280,7 @@ class Writer {
   void call(const Node& node, RowsRule rule) {
     const OpDef& op = *node.op;
     const DType dtype = rows_dtype(node);
-    const RowsSignature& signature = rows_signature(op, dtype);
+    const loops::LoopSignature& signature = rows_signature(op, dtype);
     std::vector<Expr> inputs, params;
     for (size_t i = 0; i < node.args.size(); ++i) {
       if (!is_scalar_argument(op, i)) {

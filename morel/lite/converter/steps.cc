@@ -147,7 +147,7 @@ void FunctionConverter::add_rows(const Call& call) {
   Step step;
   step.kind = StepKind::Rows;
   step.name = rows_name(call.op, dtype);
-  step.signature = loops::signature_from(rows_signature(call.op, dtype));
+  step.signature = rows_signature(call.op, dtype);
   step.has_across = can_go_across(call.op);
   step.has_columns = call.op.columns != nullptr;
   std::vector<Arg> parameters;
