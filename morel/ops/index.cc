@@ -124,6 +124,8 @@ class BatchIndex {
       list_.push_back(index.is_none() || !batched ? index : aligned(Sym(b_, index), picked_).value());
   }
   const Value::List& list() const { return list_; }
+  // Axes of an example's values that the indices give.
+  size_t num_picked() const { return picked_; }
   // A batch of values that broadcast to `rank` axes, with ones in front of theirs.
   Sym aligned(const Sym& x, size_t rank) const {
     Ints size(x.shape());
@@ -168,11 +170,7 @@ Syms index_put_vmap(const VmapCall& c) {
   const BatchIndex at(c, c.value(1).list(), c.batched(1));
   size_t rank = c.example_shape(0).size();
   for (const Value& index : c.value(1).list()) rank -= index.is_none() ? 0 : 1;
-  for (const Value& index : c.value(1).list())
-    if (!index.is_none()) {
-      rank += shape_of(at.list()[1]).size() - 1;
-      break;
-    }
+  rank += at.num_picked();
   return {c.builder()("index_put_", c[0], at.list(), at.unplaced(at.aligned(in_batch(c, 2), rank)), c[3])};
 }
 // Indices that are batches go with the batch axis through `index`; others leave the operand's batch alone.

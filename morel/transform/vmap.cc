@@ -1,9 +1,11 @@
 #include "morel/transform/vmap.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "morel/ops/axes.h"
 #include "morel/transform/effects.h"
+#include "morel/transform/rewrite.h"
 #include "morel/transform/vmap_call.h"
 
 namespace morel {
@@ -17,12 +19,16 @@ class Vectoriser {
   std::vector<Batched> run(const Graph& graph, std::span<const Batched> operands) {
     for (size_t i = 0; i < graph.parameters.size(); ++i) values_[graph.parameters[i].get()] = {operands[i]};
     for (const Ref<Node>& capture : graph.captures) values_[capture.get()] = {{Value(capture->captured), false}};
+    const std::unordered_set<const Node*> apart = changed_apart(graph, operands);
     for (const Ref<Node>& node : graph.nodes) {
       if (auto* graphs = dynamic_cast<GraphBuilder*>(&builder_)) {
         graphs->set_place(node->place);
         graphs->set_stops_gradient(node->stops_gradient);
       }
       values_[node.get()] = step(*node);
+      if (apart.contains(node.get()))
+        for (Batched& value : values_[node.get()])
+          value = {builder_("clone", Sym(builder_, in_batch(value))).value(), true};
     }
     std::vector<Batched> out;
     for (const Value& result : graph.results) out.push_back(of(result));
@@ -32,13 +38,39 @@ class Vectoriser {
  private:
   const Batched& of(const Value& value) const { return values_.at(node_of(value))[value.output()]; }
 
+  static bool is_random(const Node& node) {
+    return std::ranges::any_of(node.op->schema.args, [](const ArgSpec& spec) { return spec.kinds & kRng; });
+  }
+
+  // Nodes that make the same for all examples, in memory that later calls change by what differs between them.
+  static std::unordered_set<const Node*> changed_apart(const Graph& graph, std::span<const Batched> operands) {
+    std::unordered_set<const Node*> apart, batched;
+    for (size_t i = 0; i < graph.parameters.size(); ++i)
+      if (operands[i].batched) batched.insert(graph.parameters[i].get());
+    for (bool settled = false; !settled;) {
+      settled = true;
+      for (const Ref<Node>& node : graph.nodes) {
+        bool differs = is_random(*node);
+        for_each_input(*node, [&](const Value& input) { differs |= batched.contains(node_of(input)); });
+        if (!differs) continue;
+        batched.insert(node.get());
+        if (node->op->control != Control::None) continue;
+        for_each_written(*node, [&](const Value& value) {
+          const Node* root = root_of(value);
+          if (!root->op || root->op->control != Control::None || !batched.insert(root).second) return;
+          apart.insert(root);
+          settled = false;
+        });
+      }
+    }
+    return apart;
+  }
+
   std::vector<Batched> step(const Node& node) {
     if (node.op->control != Control::None) return control(node);
     VmapArgs args(builder_, batch_);
     for (const Value& value : node.args) add(args, value);
-    const bool random =
-        std::ranges::any_of(node.op->schema.args, [](const ArgSpec& spec) { return spec.kinds & kRng; });
-    if (!args.any() && !random) return all(builder_.emit(*node.op, args.values()), false);
+    if (!args.any() && !is_random(node)) return all(builder_.emit(*node.op, args.values()), false);
     const auto nested = [this](const Graph& graph, std::span<const Batched> operands) {
       return Vectoriser(builder_, batch_).run(graph, operands);
     };

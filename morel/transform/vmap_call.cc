@@ -361,14 +361,17 @@ Values looped(const VmapArgs& args, const Node& node) {
     for (size_t r = 0; r < parts.size(); ++r) parts[r].push_back(results[r]);
   }
   Values out;
-  for (size_t r = 0; r < parts.size(); ++r) {
-    if (count == 0) {
-      out.push_back(b("zeros", Ints(with_batch(node.types[r].shape, 0)), node.types[r].dtype).value());
-    } else {
-      out.push_back(b("stack", Sym(b, Value(std::move(parts[r]))), 0).value());
-    }
-  }
+  for (Value::List& part : parts) out.push_back(b("stack", Sym(b, Value(std::move(part))), 0).value());
   if (node.op->has(kInPlace)) out[0] = b("copy_", Sym(b, args[0]), Sym(b, out[0])).value();
+  return out;
+}
+
+// Of no examples there is nothing to compute; a size that other axes would have to tell is not known then.
+Values of_no_examples(const VmapArgs& args, const Node& node) {
+  Builder& b = args.builder();
+  Values out;
+  for (const Type& type : node.types) out.push_back(b("zeros", Ints(with_batch(type.shape, 0)), type.dtype).value());
+  if (node.op->has(kInPlace)) out[0] = args[0];
   return out;
 }
 
@@ -392,6 +395,7 @@ Values vmap_call(VmapArgs args, const Node& node, const NestedVmap& nested) {
   spread_draw(args, op);
   MOREL_CHECK(!op.has(kInPlace) || args.batched(0), NotImplemented, "For '", display_name(op),
               "', vmap cannot change a tensor that all examples share by values that differ between them");
+  if (args.batch().identical(0)) return of_no_examples(args, node);
   if (op.vmap) {
     const VmapCall call(args.builder(), op, args.values(), args.flags(), args.batch());
     Values out;

@@ -6,7 +6,7 @@ from samples import Fixed
 from test_operators import SAMPLES, _differentiable, _every_sample, _scalar_function, arrays_of, run, tensor_of
 
 import morel as ms
-from morel import Tensor, nn, ops
+from morel import Tensor, mint, nn, ops
 
 EXAMPLES = 3
 DATA_DEPENDENT = {"ops.masked_select"}
@@ -246,6 +246,72 @@ def test_indexing(function):
     gradient = ms.grad(lambda x: (function(x) ** 2).sum())
     close(ms.vmap(gradient)(X), loop(gradient, [X], (0,)))
     close(ms.grad(lambda x: (ms.vmap(function)(x) ** 2).sum())(X), loop(gradient, [X], (0,)))
+
+
+def changed(index, x, values):
+    y = x * 1
+    y[index] = values
+    return y
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
+@pytest.mark.parametrize(
+    "index,shape",
+    [
+        ((Tensor([0, 2]), 1), (2,)),
+        ((Tensor([0, 2]), 1), ()),
+        ((slice(None), Tensor([1, 0])), (3, 2)),
+        ((slice(None), Tensor([1, 0])), (2,)),
+        ((slice(None), Tensor([[1], [0]])), (2, 1)),
+    ],
+)
+def test_values_put_by_index(index, shape, axes):
+    """Values with fewer axes than the place, into what is a batch or the same for all."""
+    examples = 2  # as many as there are indices: a batch that lands on their axis is wrong, not an error
+    x = X[:examples] if axes[0] == 0 else X[0]
+    values = Tensor(np.arange(np.prod((examples, *shape)), dtype=np.float32).reshape(examples, *shape))
+    operands = [x, values if axes[1] == 0 else values[0]]
+
+    def function(x, values):
+        return changed(index, x, values)
+
+    close(ms.vmap(function, axes)(*operands), loop(function, operands, axes))
+
+
+def test_shared_memory_that_changes_apart():
+    """Made the same for all examples and read before and after it differs, through views as well."""
+
+    def function(x):
+        y = ops.zeros((3, 2), ms.float32)
+        row, before = y[0], y + 1
+        y[1:] += x[1:]
+        row.add_(x[0])
+        return y + before, row * 1
+
+    found = ms.vmap(function)(X)
+    for k, actual in enumerate(found):
+        close(actual, loop(lambda x, k=k: function(x)[k], [X], (0,)))
+    slope = ms.grad(lambda x: (ms.vmap(lambda x: function(x)[0] ** 2)(x)).sum())(X)
+    np.testing.assert_allclose(slope.asnumpy(), 2 * (X.asnumpy() + 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "function,shape",
+    [
+        (lambda x, w: mint.nn.functional.conv2d(x, w), (2, 2, 4, 4)),
+        (lambda x, w: mint.nn.functional.conv_transpose2d(x, w), (2, 2, 4, 4)),
+        (lambda x, w: (x * w).reshape(-1, 2), (3, 4)),
+        (lambda x, w: ops.matmul(x, w), (3, 2, 2)),
+        (lambda x, w: changed((Tensor([0, 1]), 0), x, w[:2, 1]), (3, 4)),
+        (lambda x, w: mint.topk(x + w, 2)[1], (3, 4)),
+    ],
+)
+def test_no_examples(function, shape):
+    one, none = Tensor(np.ones(shape, np.float32)), Tensor(np.ones((0, *shape), np.float32))
+    wanted = function(one, one)
+    for mapped in (ms.vmap(function), ms.jit(ms.vmap(function))):
+        found = mapped(none, none)
+        assert found.dtype == wanted.dtype and tuple(found.shape) == (0, *wanted.shape)
 
 
 def test_scatter_add_in_place():
