@@ -1,6 +1,7 @@
 """Graph mode as a language: what jit compiles gives what Python gives; what it cannot compile says where and why."""
 
 import functools
+import importlib
 
 import numpy as np
 import pytest
@@ -621,3 +622,13 @@ def test_an_item_set_in_a_loop_on_a_tensor_is_refused():
 
     with pytest.raises(NotImplementedError, match="made before it(.|\n)*test_graph.py"):
         ms.jit(fill)(tensor(1, 2))
+
+
+def test_module_that_is_loaded_again(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "loaded_again.py"
+    for offset in ("", " + 100"):
+        file.write_text(f"import morel as ms\n\n\n@ms.jit\ndef f(x):\n    return x * 2{offset}\n")
+        importlib.invalidate_caches()
+        module = importlib.reload(module) if offset else importlib.import_module("loaded_again")
+        assert module.f(Tensor(1.0)).item() == (102 if offset else 2)

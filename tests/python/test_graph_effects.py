@@ -30,6 +30,25 @@ def test_print_gives_what_pynative_gives(capsys):
     assert "[1. 2. 3.]" in capsys.readouterr().out and compiled.__compiled__.compiled == 1
 
 
+def test_print_of_texts_with_tensors(capsys):
+    def run(x):
+        print(f"sum {x.sum()} of {x.shape[0]}", f"{{v}}={x}", [f"in {x[0]}"])
+        return x
+
+    run(tensor(1.0, 2.0))
+    wanted = capsys.readouterr().out
+    ms.jit(run)(tensor(1.0, 2.0))
+    assert capsys.readouterr().out == wanted and "sum 3.0 of 2 {v}=[1. 2.]" in wanted
+
+    @ms.jit
+    def rounded(x):
+        print(f"{x.sum():.2f}")
+        return x
+
+    with pytest.raises(NotImplementedError, match="how a tensor is written"):
+        rounded(tensor(1.0))
+
+
 def test_print_stays_in_order_with_other_effects(capsys):
     state = Parameter(tensor(1.0, 2.0), name="state")
 

@@ -117,6 +117,15 @@ def test_network(opset, tmp_path):
     assert [value.name for value in model.graph.input] == ["x"]
 
 
+@pytest.mark.parametrize("dtype", [ms.float16, ms.bfloat16, ms.float64, ms.int32, ms.bool_])
+def test_conversions(dtype, tmp_path):
+    x = Tensor(np.array([-1.5, 0.0, 2.5], np.float32))
+    ms.export(lambda x: x.astype(dtype), x, file_name=str(tmp_path / "net.onnx"), file_format="ONNX")
+    found = ms.onnx.load(str(tmp_path / "net.onnx"))(x)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found.float().asnumpy(), x.astype(dtype).float().asnumpy())
+
+
 def test_training_flags_come_back(tmp_path):
     net = Net().set_train()
     exported(net, [images(2)], tmp_path / "net.onnx")

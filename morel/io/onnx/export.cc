@@ -389,6 +389,7 @@ class Exporter final : public Builder {
     const OpDef& op = *mapping.op;
     const Value& value = args[arg];
     const DType own = value.is_list() ? types[0].dtype : dtype_of_value(value);
+    if (op.has(kConverts)) return own;
     if (op.loop) return op.bool_args >> arg & 1 ? DType::Bool : elementwise_compute_dtype(op, args);
     if (!mapping.results.empty() && mapping.results[0].like == static_cast<int>(arg)) return types[0].dtype;
     const bool is_operand = op.schema.args[arg].kinds & kNumber;

@@ -11,6 +11,24 @@ from morel.compiler.source import Unsupported
 _print_tensors = make_operator("print_", "print_")
 
 
+class Text(str):
+    """An f-string with tensors in it: `print` writes their values when the graph runs, elsewhere it tells their types."""
+
+    parts = ()
+
+    @classmethod
+    def of(cls, parts):
+        if not any(isinstance(part, (Text, _core.Tensor)) for part in parts):
+            return "".join(parts)
+        types = [
+            f"Tensor(shape={list(part.shape)}, dtype={part.dtype})" if isinstance(part, _core.Tensor) else part
+            for part in parts
+        ]
+        out = cls("".join(types))
+        out.parts = parts
+        return out
+
+
 def items_of(iterable):
     """What a loop runs over: the rows of a tensor, or the items of anything else."""
     if isinstance(iterable, _core.Tensor):
@@ -55,6 +73,9 @@ def _isinstance(_call, value, kinds):
 
 def _field(value, tensors, convert=str):
     """The text of a value as a part of a format; its tensors are appended to ``tensors``."""
+    if isinstance(value, Text):
+        quote = "'" if convert is repr else ""
+        return quote + "".join(_field(part, tensors) for part in value.parts) + quote
     if isinstance(value, _core.Tensor) and not hasattr(value, "param_info"):
         tensors.append(value)
         return "{}" if convert is str else "{!r}"

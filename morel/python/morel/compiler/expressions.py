@@ -6,7 +6,7 @@ import types
 
 from morel import _core
 from morel.compiler import containers
-from morel.compiler.builtins import items_of
+from morel.compiler.builtins import Text, items_of
 from morel.compiler.choice import item_at, operand
 from morel.compiler.facts import rely_on
 from morel.compiler.frame import Closure, Frame, Undefined
@@ -193,12 +193,14 @@ class Expressions:
         return value
 
     def get_JoinedStr(self, node, frame):
-        return "".join(self.evaluate(part, frame) for part in node.values)
+        return Text.of([self.evaluate(part, frame) for part in node.values])
 
     def get_FormattedValue(self, node, frame):
         value = self.evaluate(node.value, frame)
         if symbolic(value) and _core.is_symbolic(value):
-            value = f"Tensor(shape={list(value.shape)}, dtype={value.dtype})"
+            if node.format_spec is not None or node.conversion not in (-1, 115):
+                raise Unsupported("how a tensor is written ('!r', ':.2f') cannot be chosen in a compiled function")
+            return Text.of([value])
         convert = {115: str, 114: repr, 97: ascii}.get(node.conversion, lambda v: v)
         return format(convert(value), "" if node.format_spec is None else self.evaluate(node.format_spec, frame))
 

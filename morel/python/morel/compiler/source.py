@@ -169,6 +169,7 @@ def _parse_block(code):
 def _parse(function):
     """The syntax tree of a function; None where there is no source."""
     code = function.__code__
+    linecache.checkcache(code.co_filename)  # a module may have been changed and loaded again
     if code.co_name != "<lambda>":
         node = _parse_block(code)
         if node is not None and _is_of(node, code):
