@@ -627,6 +627,7 @@ def test_an_item_set_in_a_loop_on_a_tensor_is_refused():
 def test_module_that_is_loaded_again(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     file = tmp_path / "loaded_again.py"
+    module = None
     for offset in ("", " + 100"):
         file.write_text(f"import morel as ms\n\n\n@ms.jit\ndef f(x):\n    return x * 2{offset}\n")
         importlib.invalidate_caches()

@@ -233,6 +233,13 @@ def test_imported_network_is_a_cell(tmp_path):
     same([ms.jit(lambda x: cell(x) + 1)(x)], [net(x) + 1])
 
 
+def test_numbers_and_statistics_are_not_trained(tmp_path):
+    net = nn.SequentialCell(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2)).set_train(False)
+    x = Tensor(np.ones((2, 1, 4, 4), np.float32))
+    cell = ms.onnx.load(exported(lambda x: net(x) * 0.3 + 2.0, [x], tmp_path / "net.onnx"), jit=False)
+    assert len(cell.trainable_params()) == len(net.trainable_params())
+
+
 def test_all_refusals_at_once(tmp_path):
     def f(x):
         return ops.cumprod(x, 0) + ops.cummax(x, 0)[0]

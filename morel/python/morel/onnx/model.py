@@ -7,6 +7,15 @@ from morel.common.parameter import Parameter, ParameterTuple
 from morel.nn.cell import Cell
 
 
+# Names that MindSpore and PyTorch give the statistics of a batch normalisation.
+_STATISTICS = ("moving_mean", "moving_variance", "running_mean", "running_var")
+
+
+def _is_trained(name, tensor):
+    """Whether a float tensor of a file is a weight: a file does not say; numbers and running statistics are none."""
+    return tensor.ndim > 0 and not name.endswith(_STATISTICS)
+
+
 class OnnxCell(Cell):
     """The network of an ONNX file; its float tensors are Parameters with the names that they have there.
 
@@ -19,7 +28,9 @@ class OnnxCell(Cell):
     def __init__(self, file_name):
         super().__init__()
         self.model = _core.open_onnx(os.fspath(file_name))
-        self.weights = ParameterTuple([Parameter(tensor, name=name) for name, tensor in self.model.weights])
+        self.weights = ParameterTuple(
+            [Parameter(tensor, name=name, requires_grad=_is_trained(name, tensor)) for name, tensor in self.model.weights]
+        )
 
     @property
     def input_names(self):
