@@ -211,6 +211,11 @@ Syms read_at_indices(const GradCall& g) {
   return {b("reshape", b("gather_elements", flat, 2, positions), Ints(out))};
 }
 
+// Positions lie as the values do, so that channels-last images are pooled over whole vectors of channels.
+std::optional<Strides> positions_beside_values(const ArgView& call, size_t, const Shape& shape) {
+  return strides_like<0>(call, 0, shape);
+}
+
 void register_pooling(Family& add) {
   constexpr std::string_view max_window =
       "kernel_size: int[], stride: int[], padding: int[], dilation: int[], ceil_mode: bool";
@@ -226,7 +231,7 @@ void register_pooling(Family& add) {
          return out;
        },
        .kernel = true,
-       .strides = strides_like<0>,
+       .strides = positions_beside_values,
        .grad = [](const GradCall& g) -> Syms {
          return {g.builder()("max_pool2d_grad", g.dout(), g.out(1), Ints(g.shape(0)), g[1], g[2], g[3], g[4])};
        },
@@ -314,7 +319,7 @@ void register_adaptive(Family& add) {
          return out;
        },
        .kernel = true,
-       .strides = strides_like<0>,
+       .strides = positions_beside_values,
        .grad = [](const GradCall& g) -> Syms {
          return {g.builder()("adaptive_max_pool2d_grad", g.dout(), g.out(1), Ints(g.shape(0)))};
        },
