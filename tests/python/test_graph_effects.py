@@ -152,6 +152,25 @@ def test_assignment_by_a_mask(function, values):
     check(function, tensor(*values), order=1)
 
 
+def test_mask_from_outside():
+    """A compiled function holds on to the mask, not to the places that it takes now."""
+    mask, rows = Tensor([[True, False], [False, True], [True, True]]), Tensor([True, False, True])
+
+    def function(x):
+        y = x * 1
+        y[mask] = 7.0
+        y[rows] = x[1]
+        y[mask] *= 2
+        return y
+
+    step, batch = ms.jit(function), Tensor(np.arange(12, dtype=np.float32).reshape(2, 3, 2))
+    for _ in range(2):
+        wanted = [function(x).asnumpy() for x in batch]
+        np.testing.assert_array_equal([step(x).asnumpy() for x in batch], wanted)
+        np.testing.assert_array_equal(ms.vmap(function)(batch).asnumpy(), wanted)
+        ops.assign(mask, ops.logical_not(mask))
+
+
 def test_what_masks_cannot_do():
     @ms.jit
     def reads(x):

@@ -4,6 +4,7 @@
 
 #include "morel/python/bind/bind.h"
 #include "morel/runtime/device.h"
+#include "morel/runtime/graph_scope.h"
 
 namespace morel::bind {
 namespace {
@@ -187,10 +188,10 @@ Tensor value_tensor(PyObject* value, DType dtype) {
   return Tensor(unwrap(tensor.ptr()));
 }
 
-// The mask that is the whole key, where a graph is built and its elements are not known.
+// The mask that is the whole key, where a graph is built and its elements are not known, or only until its next call.
 std::optional<Tensor> unknown_mask(PyObject* key) {
   if (PyTuple_Check(key) && PyTuple_GET_SIZE(key) == 1) key = PyTuple_GET_ITEM(key, 0);
-  if (!is_tensor(key) || !unwrap(key)->is_symbolic() || unwrap(key)->dtype != DType::Bool) return {};
+  if (!is_tensor(key) || !GraphScope::current() || unwrap(key)->dtype != DType::Bool) return {};
   return Tensor(unwrap(key));
 }
 

@@ -43,8 +43,8 @@ def item_at(call, container, key):
 
 
 def is_mask(container, key):
-    """Whether ``container[key]`` takes elements of a tensor by a mask that is not known while a graph is built."""
-    tensors = isinstance(container, _core.Tensor) and isinstance(key, _core.Tensor) and _core.is_symbolic(key)
+    """Whether ``container[key]`` takes elements of a tensor by a mask, which a graph does not know before it runs."""
+    tensors = isinstance(container, _core.Tensor) and isinstance(key, _core.Tensor)
     return tensors and str(key.dtype) == "Bool"
 
 
