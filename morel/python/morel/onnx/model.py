@@ -6,7 +6,6 @@ from morel import _core
 from morel.common.parameter import Parameter, ParameterTuple
 from morel.nn.cell import Cell
 
-
 # Names that MindSpore and PyTorch give the statistics of a batch normalisation.
 _STATISTICS = ("moving_mean", "moving_variance", "running_mean", "running_var")
 
