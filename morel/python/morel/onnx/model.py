@@ -28,7 +28,10 @@ class OnnxCell(Cell):
         super().__init__()
         self.model = _core.open_onnx(os.fspath(file_name))
         self.weights = ParameterTuple(
-            [Parameter(tensor, name=name, requires_grad=_is_trained(name, tensor)) for name, tensor in self.model.weights]
+            [
+                Parameter(tensor, name=name, requires_grad=_is_trained(name, tensor))
+                for name, tensor in self.model.weights
+            ]
         )
 
     @property
