@@ -352,3 +352,13 @@ def test_bits_of_bool(opset, tmp_path):
     for one, other, wanted in zip(found, read, (a & b, a | b, a ^ b, ~a)):
         np.testing.assert_array_equal(one, wanted)
         np.testing.assert_array_equal(other.asnumpy(), wanted)
+
+
+@pytest.mark.parametrize("name", ["Identity", "HardSigmoid", "LpNormalization", "ReduceL2", "GatherND", "Conv", "LSTM"])
+def test_nodes_without_inputs(name, tmp_path):
+    helper = pytest.importorskip("onnx.helper")
+    result = helper.make_tensor_value_info("y", 1, None)
+    model = helper.make_model(helper.make_graph([helper.make_node(name, [], ["y"])], "g", [], [result]))
+    (tmp_path / "a.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(ValueError, match=f"its input 0 is missing\nnode: {name}"):
+        ms.onnx.load(tmp_path / "a.onnx", jit=False)()

@@ -430,8 +430,10 @@ class Import {
         item.is_constant = constant && item.value.is_tensor() && !item.value.tensor_impl()->is_symbolic();
       return outs;
     };
-    if (const ImportEntry* entry = find_rule(node, model_.opset_))
+    if (const ImportEntry* entry = find_rule(node, model_.opset_)) {
+      for (size_t i = 0; i < entry->inputs; ++i) MOREL_CHECK(call.has(i), Value, "its input ", i, " is missing");
       if (std::optional<Items> outs = entry->rule(call)) return marked(std::move(*outs));
+    }
     std::string reasons;
     for (const Mapping* mapping : mappings_named(node.type)) {
       MappedNode mapped(*mapping, call);

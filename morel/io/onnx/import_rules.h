@@ -28,7 +28,10 @@ class NodeCall {
   size_t num_outputs() const { return node_.outputs.size(); }
   bool has_output(size_t idx) const { return idx < node_.outputs.size() && !node_.outputs[idx].empty(); }
   bool has(size_t idx) const { return idx < inputs_.size() && !inputs_[idx].is_none(); }
-  const Item& item(size_t idx) const { return inputs_[idx]; }
+  const Item& item(size_t idx) const {
+    MOREL_CHECK(idx < inputs_.size(), Value, "its input ", idx, " is missing");
+    return inputs_[idx];
+  }
   // As a tensor; null where it is missing.
   Sym operator[](size_t idx) const;
   // As numbers that are known; NotImplemented otherwise.
@@ -56,6 +59,7 @@ using ImportRule = std::optional<Items> (*)(const NodeCall& call);
 struct ImportEntry {
   std::string_view name;
   ImportRule rule;
+  size_t inputs = 1;      // how many it cannot do without
   int64_t before = 1000;  // the first opset for which it is wrong
 };
 std::span<const ImportEntry> shape_rules();

@@ -57,7 +57,7 @@ std::optional<Items> lstm(const NodeCall& c) {
                item_of(b("stack", cell, 0).value())};
 }
 
-constexpr ImportEntry entries[] = {{"LSTM", lstm}};
+constexpr ImportEntry entries[] = {{"LSTM", lstm, 3}};
 
 }  // namespace
 

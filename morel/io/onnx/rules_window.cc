@@ -140,8 +140,8 @@ Result resize(const NodeCall& c) {
   return one(c.b("reshape", c.b("broadcast_to", c.b("reshape", x, split), wide), joined));
 }
 
-constexpr ImportEntry entries[] = {{"Conv", conv},
-                                   {"ConvTranspose", conv_transpose},
+constexpr ImportEntry entries[] = {{"Conv", conv, 2},
+                                   {"ConvTranspose", conv_transpose, 2},
                                    {"MaxPool", max_pool},
                                    {"AveragePool", average_pool},
                                    {"GlobalAveragePool", global_average},
