@@ -134,8 +134,6 @@ class PatternParser {
 // Symbols of different tensors can be known to be equal.
 bool same_size(Dim a, Dim b) { return a.identical(b) || (!a.identical(1) && !b.identical(1) && a == b); }
 
-bool is_tensor_value(const Value& value) { return value.is_tensor() || value.tag() == Value::Tag::Node; }
-
 // Axes (of a tensor of `rank` axes) that an argument names; with a number for each axis, those where it is not 0.
 void mark_axes(const ArgView& call, int arg, int64_t rank, std::vector<char>& marked) {
   const ArgSpec& spec = call.op().schema.args[static_cast<size_t>(arg)];

@@ -47,6 +47,8 @@ struct AxisMap {
 // As an `axes` text with the factors a, b, c ...; 1: an axis of one element.
 std::string to_string(const AxisMap& map);
 
+// A tensor, now or as a value of a graph.
+inline bool is_tensor_value(const Value& value) { return value.is_tensor() || value.tag() == Value::Tag::Node; }
 // The tensors among the arguments, those of lists included, in order; numbers are none.
 Values tensors_of(const OpDef& op, std::span<const Value> args);
 

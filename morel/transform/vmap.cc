@@ -90,8 +90,9 @@ class Vectoriser {
     args.add(Value(std::move(list)), batched);
   }
 
-  Value in_batch(const Batched& value) { return value.batched ? value.value : spread(builder_, value.value, batch_); }
-  Value in_batch(const Batched& value) const { return const_cast<Vectoriser*>(this)->in_batch(value); }
+  Value in_batch(const Batched& value) const {
+    return value.batched ? value.value : spread(builder_, value.value, batch_);
+  }
 
   static std::vector<Batched> all(const Values& values, bool batched) {
     std::vector<Batched> out;

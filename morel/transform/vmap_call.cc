@@ -27,7 +27,6 @@ void VmapArgs::spread_argument(size_t idx) {
 
 namespace {
 
-bool is_tensor_value(const Value& value) { return value.is_tensor() || value.tag() == Value::Tag::Node; }
 bool holds_tensors(const OpDef& op, size_t idx, const Value& value) {
   return op.schema.args[idx].is_tensor_like() &&
          (is_tensor_value(value) || (value.is_list() && std::ranges::any_of(value.list(), is_tensor_value)));
