@@ -109,6 +109,12 @@ void register_control(Registry& registry) {
        .infer = [](const ArgView&) { return Types(); },
        .kernel = true,
        .flags = kNoGrad | kEffect | kHidden});
+  add({.name = "raise_",
+       .args = "tensors: Tensor[], format: str, kind: str",
+       .doc = "Raises the exception of this name with a text, whose format is as that of `print_`.",
+       .infer = [](const ArgView&) { return Types(); },
+       .kernel = true,
+       .flags = kNoGrad | kEffect | kHidden});
 }
 
 }  // namespace morel

@@ -1,5 +1,7 @@
 #include "morel/runtime/graph_scope.h"
 
+#include <algorithm>
+
 #include "morel/runtime/tape.h"
 
 namespace morel {
@@ -37,7 +39,25 @@ Tensor GraphScope::tensor_of(Value value) const {
   return Tensor::symbolic({type.shape, contiguous_strides(type.shape), 0}, type.dtype, link_of(value));
 }
 
+bool GraphScope::owns(const Tensor& tensor) const {
+  return static_cast<const Node*>(tensor->symbol.node.get())->graph == &builder_.graph();
+}
+
+GraphScope::Change* GraphScope::find_change(const Tensor& tensor) {
+  const auto found =
+      std::ranges::find(changes_, tensor.get(), [](const Change& change) { return change.tensor.get(); });
+  return found == changes_.end() ? nullptr : &*found;
+}
+
+// What a view reads now that the tensor it is a view of has the value `root`.
+Value GraphScope::view_again(const Tensor& tensor, const Value& root) {
+  const Value args[] = {root, Ints(tensor.shape()), Ints(tensor.strides()),
+                        tensor->layout.offset - tensor->base->layout.offset};
+  return builder_.emit(find_op("as_strided"), args)[0];
+}
+
 Value GraphScope::value_of(const Tensor& tensor) {
+  if (const Change* change = find_change(tensor)) return change->value;
   if (!tensor->is_symbolic()) {
     if (const auto found = stand_ins_.find(tensor.get()); found != stand_ins_.end()) return found->second;
     MOREL_CHECK(!tensor->shards, NotImplemented,
@@ -46,20 +66,18 @@ Value GraphScope::value_of(const Tensor& tensor) {
     // Inside of an inner graph it is an operand like any other.
     return value_of(outer_->tensor_of(outer_->value_of(tensor)));
   }
-  const auto* node = static_cast<const Node*>(tensor->symbol.node.get());
-  if (node->graph == &builder_.graph()) {
-    // A view whose base was changed since.
-    if (TensorImpl* base = tensor->base.get()) {
+  if (owns(tensor)) {
+    if (tensor->base) {
       const Value now = value_of(Tensor{tensor->base});
       if (!is_same(link_of(now), tensor->grad)) {
-        const Value args[] = {now, Ints(tensor.shape()), Ints(tensor.strides()),
-                              tensor->layout.offset - base->layout.offset};
-        tensor->symbol = link_of(builder_.emit(find_op("as_strided"), args)[0]);
+        tensor->symbol = link_of(view_again(tensor, now));
         tensor->grad = link_of(now);
       }
     }
     return value_of_link(tensor->symbol);
   }
+  if (tensor->base)
+    if (const Change* change = find_change(Tensor{tensor->base})) return view_again(tensor, change->value);
   MOREL_CHECK(
       outer_, Runtime,
       "a tensor of a graph that was compiled before is used outside of it; only what a compiled function returns "
@@ -149,18 +167,16 @@ void GraphScope::assign(const Tensor& tensor, Value value) {
     const Value cast[] = {value, tensor.dtype()};
     value = builder_.emit(find_op("cast"), cast)[0];
   }
+  if (tensor->is_symbolic() ? !tensor->base && !owns(tensor) : outer_ != nullptr) {
+    if (Change* change = find_change(tensor)) *change = {tensor, std::move(value), true};
+    else changes_.push_back({tensor, std::move(value), true});
+    return;
+  }
   if (!tensor->is_symbolic()) {
-    MOREL_CHECK(
-        !outer_, NotImplemented,
-        "changing a Parameter inside of 'if' or 'while' on tensors of a compiled function is not supported yet");
     const Value args[] = {builder_.capture(tensor), value};
     return builder_.set_captured(tensor, builder_.emit(find_op("copy_"), args)[0]);
   }
   if (!tensor->base) {
-    MOREL_CHECK(
-        static_cast<const Node*>(tensor->symbol.node.get())->graph == &builder_.graph(), NotImplemented,
-        "within 'if' or 'while' on tensors, changing a tensor in place (also an item: y[i] = ...) that was made before "
-        "it is not supported in a compiled function; assign a new tensor to the name, such as y = ops.where(...)");
     tensor->symbol = link_of(value);
     return;
   }
@@ -168,6 +184,7 @@ void GraphScope::assign(const Tensor& tensor, Value value) {
   const Value args[] = {value_of(root), value, Ints(tensor.shape()), Ints(tensor.strides()),
                         tensor->layout.offset - root->layout.offset};
   assign(root, builder_.emit(find_op("as_strided_scatter"), args)[0]);
+  if (!owns(tensor)) return;  // of an enclosing scope: read from its base again
   tensor->symbol = link_of(value);
   tensor->grad = link_of(value_of(root));
 }

@@ -30,6 +30,15 @@ class GraphScope {
   Tensor tensor_of(Value value) const;
   // Makes `tensor` stand for another value of the same shape; views write through to their base.
   void assign(const Tensor& tensor, Value value);
+  // What tensors of enclosing scopes stand for in this one: those that were changed here in place, and those that were
+  // given a value at its start. Whoever ends the scope passes the values on.
+  struct Change {
+    Tensor tensor;
+    Value value;
+    bool is_written;
+  };
+  const std::vector<Change>& changes() const { return changes_; }
+  void start_from(const Tensor& tensor, Value value) { changes_.push_back({tensor, std::move(value), false}); }
   // Until they are cleared, value_of gives stand-ins for tensors of outside.
   void set_stand_in(const Tensor& tensor, Value value) { stand_ins_[tensor.get()] = std::move(value); }
   void clear_stand_ins() { stand_ins_.clear(); }
@@ -42,12 +51,16 @@ class GraphScope {
 
  private:
   Value map(const Value& value);
+  bool owns(const Tensor& tensor) const;  // a symbolic one
+  Change* find_change(const Tensor& tensor);
+  Value view_again(const Tensor& tensor, const Value& root);
   Tensor view_of(const OpDef& op, std::span<const Value> given, Value value) const;
 
   GraphScope* outer_;
   int grad_depth_;
   GraphBuilder builder_;
   std::vector<Tensor> imports_;
+  std::vector<Change> changes_;
   std::unordered_map<const TensorImpl*, Value> stand_ins_;
   std::unordered_map<const Node*, std::unordered_map<uint32_t, Value>> imported_;
 };

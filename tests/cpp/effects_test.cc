@@ -1,7 +1,7 @@
 // Effects: what nodes do beside giving results, in themselves and in their branches; passes keep it, and its order.
 #include "morel/transform/effects.h"
 
-#include "morel/kernels/print.h"
+#include "morel/kernels/output.h"
 #include "morel/runtime/eager.h"
 #include "morel/runtime/executor.h"
 #include "morel/transform/passes.h"
@@ -72,7 +72,8 @@ TEST(Effects, WhatBranchesChangeIsNotReadLater) {
 TEST(Effects, PrintsStayAndKeepTheirOrder) {
   static std::string printed;
   printed.clear();
-  const Printer before = set_printer([](const std::string& format, std::span<const Value>) { printed += format; });
+  const auto keep = [](const std::string& format, std::span<const Value>) { printed += format; };
+  const Output before = set_output({.print = keep, .raise = nullptr});
   const auto graph = named("f");
   GraphBuilder b(graph);
   const Type type{DType::Float32, {2}};
@@ -93,8 +94,27 @@ TEST(Effects, PrintsStayAndKeepTheirOrder) {
   const Value yes[] = {Tensor::full(Shape{2}, DType::Float32, 1)}, no[] = {Tensor::full(Shape{2}, DType::Float32, -1)};
   executor.run(yes);
   executor.run(no);
-  set_printer(before);
+  set_output(before);
   EXPECT_EQ(printed, "aayesbaanob");
+}
+
+TEST(Effects, RaisesInCppWithItsText) {
+  const auto graph = named("f");
+  GraphBuilder b(graph);
+  const Sym x(b, graph->add_parameter({DType::Float32, {2}}));
+  const Value args[] = {Value(Value::List{x.value()}), "bad {}", "ValueError"};
+  b.emit(find_op("raise_"), args);
+  optimise(*graph, &execute);
+  const Executor executor(graph);
+  const Value given[] = {Tensor::full(Shape{2}, DType::Float32, 1)};
+  try {
+    executor.run(given);
+    FAIL() << "nothing was raised";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Runtime);
+    EXPECT_NE(error.message().find("ValueError: bad "), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("[1, 1]"), std::string::npos) << error.message();
+  }
 }
 
 }  // namespace

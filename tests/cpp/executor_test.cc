@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "morel/base/poison.h"
-#include "morel/kernels/print.h"
+#include "morel/kernels/output.h"
 #include "morel/tensor/allocator.h"
 #include "morel/transform/graph_builder.h"
 #include "ops_support.h"
@@ -184,12 +184,13 @@ TEST(Executor, DeadPartsOfTheArenaArePoisoned) {
   static std::vector<std::pair<const void*, bool>>
       seen;  // of what was printed: where it lies, and whether it may be read
   seen.clear();
-  const Printer before = set_printer([](const std::string&, std::span<const Value> tensors) {
+  const auto look = [](const std::string&, std::span<const Value> tensors) {
     const Tensor tensor = tensors[0].tensor();
     seen.emplace_back(tensor.data(), !is_poisoned(tensor.data(), static_cast<size_t>(tensor.size()) * 4));
     const char* end = static_cast<const char*>(seen[0].first) + 16 * 16 * 4;
     if (seen.size() > 1) seen.emplace_back(end, !is_poisoned(end - 4, 4));
-  });
+  };
+  const Output before = set_output({.print = look, .raise = nullptr});
   const Executor executor(make({square(16)}, [](Builder& b, const Syms& given) -> Syms {
     const Sym early = b("cumsum", given[0], 0);
     b("print_", Value(Value::List{early.value()}), "{}");
@@ -200,7 +201,7 @@ TEST(Executor, DeadPartsOfTheArenaArePoisoned) {
   }));
   const Value given[] = {sample({16, 16})};
   executor.run(given);
-  set_printer(before);
+  set_output(before);
   ASSERT_EQ(seen.size(), 3u);
   EXPECT_TRUE(seen[0].second);   // alive
   EXPECT_TRUE(seen[1].second);   // alive

@@ -612,18 +612,6 @@ def test_arrays_of_numpy_are_operands():
     assert np.negative(x).tolist() == [-1, -2]
 
 
-def test_an_item_set_in_a_loop_on_a_tensor_is_refused():
-    def fill(x):
-        out, i = ops.zeros_like(x), 0
-        while i < x.sum():
-            out[i] = 1
-            i += 1
-        return out
-
-    with pytest.raises(NotImplementedError, match="made before it(.|\n)*test_graph.py"):
-        ms.jit(fill)(tensor(1, 2))
-
-
 def test_module_that_is_loaded_again(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     file = tmp_path / "loaded_again.py"

@@ -176,24 +176,6 @@ def test_containers_of_the_call_itself_change():
         same(ms.jit(gives_a_list)(value), gives_a_list(value))
 
 
-def test_errors_under_a_condition():
-    def refuses(x):
-        if x.sum() < 0:
-            raise ValueError("negative")
-        return x
-
-    def refuses_in_a_loop(x):
-        while x.sum() < 10:
-            assert x.ndim == 2, "two axes"
-            x = x * 2
-        return x
-
-    for function, text in ((refuses, "ValueError: negative"), (refuses_in_a_loop, "AssertionError: two axes")):
-        with pytest.raises(NotImplementedError, match=f"under a condition on a tensor(.|\\n)*{text}") as caught:
-            ms.jit(function)(tensor(1.0, 2.0))
-        assert "test_graph_conditions.py" in str(caught.value) and "^" in str(caught.value)
-
-
 def test_functions_of_other_modules_do_not_change_what_is_theirs(tmp_path, monkeypatch):
     (tmp_path / "counting.py").write_text(
         "COUNTS = {'calls': 0}\n\n\ndef count(x):\n    COUNTS['calls'] += 1\n    return x\n"

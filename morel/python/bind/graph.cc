@@ -49,10 +49,18 @@ bool serves(const Graph& graph, const std::vector<Tensor>& parameters) {
   return bind_sizes(graph, {given.data(), given.size()}, values) && (!graph.sizes || graph.sizes->hold(values));
 }
 
-PyGraph end_graph(const std::vector<Tensor>& results) {
+PyGraph end_graph(const std::vector<Tensor>& results, bool with_changes) {
   GraphScope& scope = open_scope();
   for (const Tensor& result : results) scope.builder().graph().results.push_back(scope.value_of(result));
-  PyGraph out{scope.builder().graph_ref(), scope.imports(), nullptr};
+  PyGraph out{scope.builder().graph_ref(), scope.imports(), {}, nullptr};
+  for (const GraphScope::Change& change : scope.changes()) {
+    MOREL_CHECK(with_changes || !change.is_written, NotImplemented,
+                "a function that is mapped or calls itself, or the condition of a 'while', changes in place a tensor "
+                "that was made outside of it, which is not supported in a compiled function; return the new value");
+    if (!with_changes) continue;
+    out.changed.push_back(change.tensor);
+    scope.builder().graph().results.push_back(change.value);
+  }
   close_scope();
   return out;
 }
@@ -95,6 +103,28 @@ Value imported(PyGraph& branch, const Tensor& tensor) {
     if (is_same(branch.imports[i]->symbol, source->symbol)) return branch.graph->parameters[own + i]->output();
   branch.imports.push_back(source);
   return branch.graph->add_parameter({tensor.dtype(), tensor.shape()});
+}
+
+// The tensors of outside that either branch changes in place, and what their values are after each of them: the index
+// of a result, or the tensor itself where it stays.
+nb::tuple changes_of(const PyGraph& then, const PyGraph& orelse) {
+  std::vector<Tensor> all = then.changed;
+  const auto place_in = [](const std::vector<Tensor>& tensors, const Tensor& tensor) {
+    return std::ranges::find(tensors, tensor.get(), [](const Tensor& other) { return other.get(); }) - tensors.begin();
+  };
+  for (const Tensor& tensor : orelse.changed)
+    if (place_in(then.changed, tensor) == std::ssize(then.changed)) all.push_back(tensor);
+  const auto pick = [&](const PyGraph& side, const Tensor& tensor) -> nb::object {
+    const int64_t place = place_in(side.changed, tensor), count = std::ssize(side.changed);
+    return place == count ? nb::cast(tensor) : nb::cast(std::ssize(side.graph->results) - count + place);
+  };
+  nb::list tensors, after_then, after_orelse;
+  for (const Tensor& tensor : all) {
+    tensors.append(tensor);
+    after_then.append(pick(then, tensor));
+    after_orelse.append(pick(orelse, tensor));
+  }
+  return nb::make_tuple(tensors, after_then, after_orelse);
 }
 
 // Replaces the results of a branch. A pick is the index of a result, a tensor of the enclosing graph, or (number,);
@@ -173,7 +203,7 @@ PyGraph begin_function(std::string name) {
   const Ref<Graph>& graph = open_scope().builder().graph_ref();
   graph->is_function = true;
   outermost.functions.push_back(graph);
-  return {graph, {}, nullptr};
+  return {graph, {}, {}, nullptr};
 }
 
 // Forgets a function, and the later ones, which were made within it.
@@ -266,7 +296,7 @@ nb::list graph_tangents(const std::vector<Tensor>& outputs, const std::vector<Te
 
 PyGraph parsed_graph(std::string_view text, const std::vector<Tensor>& captures) {
   const auto capture = [&](size_t idx, const Type&) { return idx < captures.size() ? captures[idx] : Tensor(); };
-  return {parse(text, capture), {}, nullptr};
+  return {parse(text, capture), {}, {}, nullptr};
 }
 
 // Stands for a tensor like this one. Sizes of 0 and 1 are fixed, and so is everything in graphs within others.
@@ -369,6 +399,7 @@ void bind_graph(nb::module_& module) {
       .def_static("parse", &parsed_graph, nb::arg("text"), nb::arg("captures") = nb::make_tuple(),
                   "The graph that a text describes (what repr() writes), with the tensors that it captures.")
       .def_prop_ro("imports", [](PyGraph& self) { return self.imports; })
+      .def_prop_ro("changed", [](PyGraph& self) { return self.changed; })
       .def_prop_ro("num_nodes", [](PyGraph& self) { return self.graph->nodes.size(); })
       .def(
           "memory_plan",
@@ -401,7 +432,7 @@ void bind_graph(nb::module_& module) {
           "Optimises the graph and makes it ready to be called; returns how long each stage took, in seconds.");
   module.def("graph_begin", &begin_scope);
   module.def("graph_abort", &close_scope);
-  module.def("graph_end", &end_graph);
+  module.def("graph_end", &end_graph, nb::arg("results"), nb::arg("with_changes") = false);
   module.def("graph_active", [] { return GraphScope::current() != nullptr; });
   module.def("graph_place", [](std::string place) { open_scope().builder().set_place(std::move(place)); });
   module.def("graph_parameter", &graph_parameter);
@@ -435,6 +466,13 @@ void bind_graph(nb::module_& module) {
     return tensors_of(call_while(condition, body, state));
   });
   module.def("graph_choose", &graph_choose);
+  module.def("graph_changes", &changes_of);
+  module.def("graph_start_from", [](const Tensor& tensor, const Tensor& value) {
+    open_scope().start_from(tensor, open_scope().value_of(value));
+  });
+  module.def("graph_assign", [](const Tensor& tensor, const Tensor& value) {
+    open_scope().assign(tensor, open_scope().value_of(value));
+  });
   module.def("common_dtype", &common_dtype_of);
   module.def("graph_gradients", &graph_gradients);
   module.def("graph_tangents", &graph_tangents);

@@ -9,10 +9,11 @@
 
 namespace morel::bind {
 
-// Of a function, or of a branch with the tensors of outside that it reads.
+// Of a function, or of a branch with the tensors of outside that it reads and those that it changes in place.
 struct PyGraph {
   Ref<Graph> graph;
   std::vector<Tensor> imports;
+  std::vector<Tensor> changed;
   std::unique_ptr<Executor> executor;
 };
 
@@ -20,8 +21,8 @@ struct PyGraph {
 GraphScope& open_scope();
 void begin_scope(std::string name);
 void close_scope();
-// The innermost graph, finished.
-PyGraph end_graph(const std::vector<Tensor>& results);
+// The innermost graph, finished. With changes, the values of its changed tensors follow the results.
+PyGraph end_graph(const std::vector<Tensor>& results, bool with_changes = false);
 // Control flow on a tensor, of finished graphs; the graphs of a loop take its state first.
 Values call_if(const Tensor& condition, PyGraph& then, PyGraph& orelse);
 Values call_while(PyGraph& condition, PyGraph& body, const std::vector<Tensor>& state);

@@ -2,7 +2,7 @@
 #include <nanobind/stl/pair.h>
 
 #include "morel/base/thread_pool.h"
-#include "morel/kernels/print.h"
+#include "morel/kernels/output.h"
 #include "morel/python/bind/bind.h"
 #include "morel/tensor/allocator.h"
 #include "morel/tensor/generator.h"
@@ -16,20 +16,30 @@ void acquire_interpreter(void* state) {
   if (state) PyEval_RestoreThread(static_cast<PyThreadState*>(state));
 }
 
-// Prints as Python does: sys.stdout.write(format.format(*tensors)).
-void print_to_python(const std::string& format, std::span<const Value> tensors) {
-  const nb::gil_scoped_acquire acquired;
+// As Python's format.format(*tensors) does; the interpreter is held.
+nb::object formatted(const std::string& format, std::span<const Value> tensors) {
   nb::list copies;  // which somebody may keep
   for (const Value& tensor : tensors) copies.append(nb::steal(wrap(call("clone", {tensor})[0].tensor())));
-  nb::object text = nb::str(format.c_str(), format.size()).attr("format")(*copies);
-  nb::module_::import_("sys").attr("stdout").attr("write")(text);
+  return nb::str(format.c_str(), format.size()).attr("format")(*copies);
+}
+
+void print_to_python(const std::string& format, std::span<const Value> tensors) {
+  const nb::gil_scoped_acquire acquired;
+  nb::module_::import_("sys").attr("stdout").attr("write")(formatted(format, tensors));
+}
+
+void raise_in_python(const std::string& kind, const std::string& format, std::span<const Value> tensors) {
+  const nb::gil_scoped_acquire acquired;
+  const nb::object error = nb::module_::import_("builtins").attr(kind.c_str());
+  PyErr_SetObject(error.ptr(), formatted(format, tensors).ptr());
+  throw_python_error();
 }
 
 }  // namespace
 
 void bind_system(nb::module_& module) {
   set_blocking_hooks({release_interpreter, acquire_interpreter});
-  set_printer(print_to_python);
+  set_output({print_to_python, raise_in_python});
   module.def("num_threads", &num_threads);
   module.def("set_num_threads", [](int count) {
     MOREL_CHECK(count >= 1, Value, "the number of threads must be at least 1, but got ", count);

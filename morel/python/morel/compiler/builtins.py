@@ -9,6 +9,14 @@ from morel.api import make_operator
 from morel.compiler.source import Unsupported
 
 _print_tensors = make_operator("print_", "print_")
+_raise_tensors = make_operator("raise_", "raise_")
+
+
+class Raises(BaseException):
+    """Leaves a part under a condition on a tensor that raises an error when it runs, as its graph says already."""
+
+    def __init__(self):
+        self.depth = _core.graph_depth()
 
 
 class Text(str):
@@ -94,6 +102,21 @@ def _print(_call, *values, sep=" ", end="\n", file=None, flush=False):
     tensors = []
     text = _field(" " if sep is None else sep, tensors).join(_field(value, tensors) for value in values)
     _print_tensors(tensors, text + _field("\n" if end is None else end, tensors))
+
+
+def raise_when_run(error, place):
+    """``raise error`` under a condition on a tensor; ``place``: the user's line."""
+    error = error() if isinstance(error, type) else error
+    kind = type(error).__name__
+    if getattr(builtins, kind, None) is not type(error):
+        raise Unsupported(
+            f"raising {kind} under a condition on a tensor is not supported in a compiled function, only Python's own "
+            "exceptions are"
+        )
+    tensors = []
+    text = _field(error.args[0] if len(error.args) == 1 else error.args or "", tensors)
+    _raise_tensors(tensors, text + _field(place or "", tensors), kind)
+    raise Raises
 
 
 _TABLE = {

@@ -5,13 +5,14 @@ import operator
 import types
 
 from morel import _core
+from morel.common import dtype as mstype
 from morel.compiler import containers
 from morel.compiler.builtins import Text, items_of
 from morel.compiler.choice import item_at, operand
 from morel.compiler.facts import rely_on
 from morel.compiler.frame import Closure, Frame, Undefined
 from morel.compiler.source import FunctionSource, Unsupported, annotated, refuse_syntax
-from morel.compiler.tensor_flow import merge, symbolic
+from morel.compiler.tensor_flow import check_condition, merge, symbolic
 
 BINARY = {
     ast.Add: operator.add,
@@ -40,6 +41,11 @@ _COMPARE = {
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }
+# Of an expression that cannot fail, change or draw anything once its Python values are known.
+_HARMLESS = (
+    *(ast.BoolOp, ast.Compare, ast.UnaryOp, ast.BinOp, ast.Attribute, ast.Name, ast.Constant),
+    *(ast.operator, ast.cmpop, ast.unaryop, ast.boolop, ast.expr_context),
+)
 _UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
 
 
@@ -48,6 +54,14 @@ class Returned:
 
     def __init__(self, value):
         self.value = value
+
+
+def _is_harmless(node):
+    """Whether a part of a condition may be computed although an earlier part decides already."""
+    return all(
+        isinstance(part, _HARMLESS) or (isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Constant))
+        for part in ast.walk(node)
+    )
 
 
 class Expressions:
@@ -97,16 +111,24 @@ class Expressions:
         """The value of an expression of which only the truth counts."""
         return self.get_BoolOp(node, frame, True) if isinstance(node, ast.BoolOp) else self.evaluate(node, frame)
 
+    def truth(self, node, frame):
+        """The same, as a Python value or a tensor of one bool."""
+        value = self.condition(node, frame)
+        if not symbolic(value):
+            return bool(value)
+        check_condition(value)
+        return value.astype(mstype.bool_).reshape(())
+
     def get_BoolOp(self, node, frame, is_condition=False):
         is_and = isinstance(node.op, ast.And)
-        evaluate = self.condition if is_condition else self.evaluate
+        evaluate = self.truth if is_condition else self.evaluate
         value = evaluate(node.values[0], frame)
         for part in node.values[1:]:
-            if symbolic(value) and is_condition:
+            if symbolic(value) and is_condition and _is_harmless(part):
                 other = evaluate(part, frame)
                 value = value.logical_and(other) if is_and else value.logical_or(other)
             elif symbolic(value):
-                value = operand(is_and, value, self.branch(part, frame, "'and'" if is_and else "'or'"))
+                value = operand(is_and, value, self.branch(part, frame, "'and'" if is_and else "'or'", evaluate))
             elif bool(value) is is_and:
                 value = evaluate(part, frame)
             else:
@@ -137,11 +159,11 @@ class Expressions:
         branches = (self.branch(part, frame, "'if'") for part in (node.body, node.orelse))
         return merge(condition, *branches, frame.names, Undefined, Returned)[1].value
 
-    def branch(self, part, frame, where):
+    def branch(self, part, frame, where, evaluate=None):
         """A function that evaluates an expression which a condition on a tensor decides on."""
 
         def run():
-            return frame.names, Returned(self.evaluate(part, frame))
+            return frame.names, Returned((evaluate or self.evaluate)(part, frame))
 
         return lambda: containers.run_guarded(frame, where, run)
 

@@ -16,13 +16,13 @@ import types
 
 from morel import _core
 from morel.compiler import containers, recursion
-from morel.compiler.builtins import in_graph, items_of
+from morel.compiler.builtins import in_graph, items_of, raise_when_run
 from morel.compiler.choice import by_mask, is_mask, item_at
 from morel.compiler.expressions import BINARY, Expressions, Returned
 from morel.compiler.facts import kind_with_sizes, relied_on, rely_on, rely_on_structure
 from morel.compiler.frame import Closure, Frame, Undefined
 from morel.compiler.jumps import RESULT, RETURNED, STOP, Give, jumps_in, leaves_early
-from morel.compiler.source import FunctionSource, Unsupported, annotated, refuse_syntax
+from morel.compiler.source import FunctionSource, Unsupported, annotated, place_of, refuse_syntax
 from morel.compiler.tensor_flow import blank_result, merge, run_while, symbolic
 
 MAX_DEPTH = 200
@@ -228,22 +228,21 @@ class Interpreter(Expressions):
     def do_Assert(self, node, rest, frame):
         condition = self.condition(node.test, frame)
         if symbolic(condition):
-            raise Unsupported("'assert' on a tensor is not supported in a compiled function")
+            fails = ast.copy_location(ast.Assert(ast.Constant(False), node.msg), node)
+            return self.do__Choice(_Choice(condition, (), [fails]), rest, frame)
         if not condition:
-            self.fail(AssertionError(self.evaluate(node.msg, frame) if node.msg else ""))
+            self.fail(AssertionError(*([self.evaluate(node.msg, frame)] if node.msg else ())), node, frame)
         return rest
 
     def do_Raise(self, node, _rest, frame):
-        self.fail(self.evaluate(node.exc, frame))
+        if node.exc is None:
+            raise Unsupported("'raise' alone is not supported in a compiled function")
+        self.fail(self.evaluate(node.exc, frame), node, frame)
 
-    def fail(self, error):
+    def fail(self, error, node, frame):
         if not containers.under_condition():
             raise error
-        error = error() if isinstance(error, type) else error
-        raise Unsupported(
-            "an error under a condition on a tensor is not supported in a compiled function, which would raise it while it "
-            f"is compiled ({type(error).__name__}: {error}); check the condition outside of the compiled function"
-        )
+        raise_when_run(error, place_of(frame.source, node))
 
     def do_Delete(self, node, rest, frame):
         for target in node.targets:

@@ -5,7 +5,6 @@ import contextlib
 import inspect
 import linecache
 import os
-import textwrap
 
 from morel import _core
 
@@ -192,22 +191,27 @@ def _is_of(node, code):
     return all(begin <= place < end for place in places)
 
 
+def place_of(source, node):
+    """The user's line with a caret, as errors show it; None within Morel."""
+    line = None if source.file.startswith(_PACKAGE) else getattr(node, "lineno", None)
+    if line is None:
+        return None
+    text = linecache.getline(source.file, line).rstrip("\n")
+    caret = max(getattr(node, "col_offset", 0), len(text) - len(text.lstrip()))
+    return f"\nin a compiled function, {source.file}:{line}, in {source.name}\n{text}\n{' ' * caret}^"
+
+
 @contextlib.contextmanager
 def annotated(source, node):
     """Adds the user's line with a caret to errors raised within, and gives nodes made within their place."""
-    line = None if source.file.startswith(_PACKAGE) else getattr(node, "lineno", None)
-    if line is not None:
-        _core.graph_place(f"{os.path.basename(source.file)}:{line}")
+    if not source.file.startswith(_PACKAGE) and hasattr(node, "lineno"):
+        _core.graph_place(f"{os.path.basename(source.file)}:{node.lineno}")
     try:
         yield
     except Exception as error:
-        if line is not None and not getattr(error, "_has_place", False):
+        note = None if getattr(error, "_has_place", False) else place_of(source, node)
+        if note is not None:
             error._has_place = True
-            text = linecache.getline(source.file, line).rstrip("\n")
-            caret = " " * getattr(node, "col_offset", 0) + "^"
-            if textwrap.dedent(text) != text and len(text) - len(text.lstrip()) > getattr(node, "col_offset", 0):
-                caret = " " * (len(text) - len(text.lstrip())) + "^"
-            note = f"\nin a compiled function, {source.file}:{line}, in {source.name}\n{text}\n{caret}"
             if isinstance(error, OSError):  # its text comes from its number
                 error.add_note(note)
             else:

@@ -1,16 +1,23 @@
 """Control flow on tensors: the two branches of an ``if``, the turns of a ``while``, as graphs of their own."""
 
 from morel import _core
+from morel.compiler.builtins import Raises
 from morel.compiler.recursion import Unsettled
 from morel.compiler.source import Unsupported
 from morel.compiler.tree import count_leaves, flatten, unflatten
 
 _NUMBERS = (bool, int, float, complex)
+MAX_TRIES = 8
 
 
 def symbolic(value):
     """Whether a value is a tensor, which is not known while a graph is built."""
     return isinstance(value, _core.Tensor)
+
+
+def check_condition(tensor):
+    if tensor.size != 1:
+        raise ValueError(f"a condition must be a tensor of one element, but its shape is {tuple(tensor.shape)}")
 
 
 def _as_tensor(value):
@@ -37,18 +44,35 @@ def _same(a, b):
         return False
 
 
-class _Branch:
-    """One side of an ``if``: its graph, whose results are all tensors that it leaves behind."""
+def _unless_it_raises(run, instead):
+    """(what a part under a condition gives, False); where it raises an error when it runs, (what stands for that, True)."""
+    depth = _core.graph_depth()
+    try:
+        return run(), False
+    except Raises as raises:
+        if raises.depth != depth:
+            raise Unsupported(
+                "a function that calls itself, or is mapped, and always raises an error is not supported in a compiled "
+                "function under a condition on a tensor"
+            ) from None
+    return instead(), True
 
-    def __init__(self, name, run, before):
+
+class _Branch:
+    """One side of an ``if``: its graph, whose results are all tensors that it leaves behind. Where it raises an error, the
+    results of the other side follow, for their types."""
+
+    def __init__(self, name, run, other, before):
         _core.graph_begin(name)
         try:
-            names, self.result = run()
+            (names, self.result), self.raises = _unless_it_raises(
+                run, lambda: _unless_it_raises(other, lambda: (before, None))[0]
+            )
             kept = [self.result.value] if self.result is not None else _changed(names, before)
             tensors = [leaf for leaf in flatten(kept)[0] if isinstance(leaf, _core.Tensor)]
             self.index = {id(tensor): i for i, tensor in enumerate(tensors)}
             self.tensors = tensors  # keeps the ids valid
-            self.graph = _core.graph_end(tensors)
+            self.graph = _core.graph_end(tensors, with_changes=True)
         except BaseException:
             _core.graph_abort()
             raise
@@ -62,15 +86,15 @@ class _Branch:
 def _branches(then, orelse, before):
     """Both sides. Where one needs a result that is not known yet, the other one stands for both, for its types."""
     done, unsettled = [], []
-    for name, run in (("then", then), ("orelse", orelse)):
+    for name, run, other in (("then", then, orelse), ("orelse", orelse, then)):
         try:
-            done.append(_Branch(name, run, before))
+            done.append(_Branch(name, run, other, before))
             last = run
         except Unsettled as error:
             unsettled.append(error)
     if not done:
         raise min(unsettled, key=lambda error: error.call.level)
-    return done if len(done) == 2 else (*done, _Branch("again", last, before))
+    return done if len(done) == 2 else (*done, _Branch("again", last, last, before))
 
 
 def _changed(names, before):
@@ -103,8 +127,7 @@ def merge(condition, then, orelse, before, undefined, returned):
     ``then()`` and ``orelse()`` give (names afterwards, return value or None). Names and return values that differ become
     results of the graph's ``if``.
     """
-    if condition.size != 1:
-        raise ValueError(f"a condition must be a tensor of one element, but its shape is {tuple(condition.shape)}")
+    check_condition(condition)
     a, b = _branches(then, orelse, before)
     if (a.result is None) != (b.result is None):
         a.result, b.result = a.result or returned(None), b.result or returned(None)
@@ -129,11 +152,17 @@ def merge(condition, then, orelse, before, undefined, returned):
     pairs = list(zip(*leaves))
     fixed = [_same(x, y) and not isinstance(x, _core.Tensor) for x, y in pairs]
     dtypes = [_common_dtype(x, y) for (x, y), same in zip(pairs, fixed) if not same]
-    for side, own in zip((a, b), leaves):
+    changed, *changes = _core.graph_changes(a.graph, b.graph)
+    dtypes += [tensor.dtype for tensor in changed]
+    for side, own, more in zip((a, b), leaves, changes):
         picks = [side.pick(leaf) for leaf, same in zip(own, fixed) if not same]
-        _core.graph_choose(side.graph, picks, dtypes)
-    results = iter(_core.graph_if(condition, a.graph, b.graph))  # also without results: a branch may change Parameters
+        _core.graph_choose(side.graph, [*picks, *more], dtypes)
+    results = iter(_core.graph_if(condition, a.graph, b.graph))  # also without results: a branch may have effects
     value = unflatten(trees[0], [x if same else next(results) for (x, _), same in zip(pairs, fixed)])
+    for tensor, result in zip(changed, results):
+        _core.graph_assign(tensor, result)
+    if a.raises and b.raises:
+        raise Raises
     if a.result is not None:
         return {}, returned(value)
     return {**constants, **dict(zip(keys, value))}, None
@@ -197,23 +226,33 @@ def run_while(turn, before):
 
     ``turn(names, "condition")`` gives the condition, ``turn(names, "body")`` the names after one turn.
     """
-    state = _State(before)
-    for _ in range(4):  # until the dtypes of the state settle
+    state, changed = _State(before), []
+    for _ in range(MAX_TRIES):  # until it is known what the turns change, and the dtypes of the state settle
         graphs, results = [], None
         for part in ("condition", "body"):
             _core.graph_begin(part)
             try:
-                names = turn(state.inside(), part)
+                names = state.inside()
+                for tensor in changed:
+                    _core.graph_start_from(tensor, _core.graph_parameter(tensor))
+                names, _ = _unless_it_raises(lambda: turn(names, part), lambda: names if part == "body" else True)
                 results = [_as_tensor(names)] if part == "condition" else state.after(names)
                 wanted = [value.dtype for value in results]
-                graphs.append(_core.graph_end(results))
+                graphs.append(_core.graph_end(results, with_changes=part == "body"))
             except Unsettled:
                 _core.graph_abort()
                 return state.filled(state.tensors)
             except BaseException:
                 _core.graph_abort()
                 raise
+        known, changed = len(changed), graphs[1].changed
+        if len(changed) > known:
+            continue
         if all(old.dtype == dtype for old, dtype in zip(state.tensors, wanted)):
-            return state.filled(_core.graph_while(graphs[0], graphs[1], state.tensors))
+            results = iter(_core.graph_while(*graphs, [*state.tensors, *changed]))
+            names = state.filled(results)
+            for tensor, result in zip(changed, results):
+                _core.graph_assign(tensor, result)
+            return names
         state.tensors = [old.astype(dtype) for old, dtype in zip(state.tensors, wanted)]
     raise TypeError("the dtypes of the values that a 'while' on a tensor changes do not settle")

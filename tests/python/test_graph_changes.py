@@ -1,0 +1,301 @@
+"""Under a condition on a tensor: in-place changes of tensors and Parameters of outside, and errors."""
+
+import numpy as np
+import pytest
+from morel.compiler.source import Unsupported
+from test_graph_control import same, tensor
+
+import morel as ms
+from morel import Parameter, Tensor, nn, ops, value_and_grad
+
+
+def items_and_methods(x):
+    y = x * 2
+    if x.sum() > 0:
+        y[0] = 5.0
+    else:
+        y.add_(1).mul_(x)
+    return y, y * 3
+
+
+def views(x):
+    y = x * 2
+    tail, flat = y[1:], y.view(-1)
+    if x.sum() > 0:
+        tail.add_(10)
+        inner = flat[:1]
+        inner[0] = -1.0
+        seen = y + tail.sum()
+    else:
+        seen = y
+    return y, tail, flat, seen
+
+
+def nested(x):
+    y, z = x * 1, x * 2
+    if x.sum() > 0:
+        z.add_(1)
+        if x[0] > 1:
+            y.add_(z)
+        else:
+            z.sub_(y)
+        y.mul_(2)
+    return y, z
+
+
+def leaves_early(x):
+    y = x * 1
+    if x[0] > 1:
+        y.add_(1)
+        return y * y
+    y.sub_(1)
+    return y
+
+
+def a_loop(x):
+    y, i = x * 1, x.sum() * 0
+    while i < 4:
+        y[0] += i
+        y.mul_(2)
+        i = i + 1
+    return y, i
+
+
+def a_loop_with_conditions(x):
+    y, z = x * 1, x * 1
+    while y.sum() < 100:
+        if y[0] > 10:
+            y[1:].add_(3)
+        else:
+            y[:1].add_(7)
+            while z[0] < y[0]:
+                z.add_(1)
+    return y, z
+
+
+def chosen_by_and(x):
+    y = x * 1
+    if x[0] > 0 and y.add_(1).sum() > 3:
+        y.mul_(2)
+    return y
+
+
+def short_circuit(x):
+    """What comes after a condition that decides already is not run."""
+    y, i = x * 1, x.sum().astype(ms.int32) * 0
+    while i < x.shape[0] and y[i] > 0:
+        y[i] = -1.0
+        i += 1
+    if i >= 3 or y[i + 1] < -2:
+        y.add_(100)
+    return y, i
+
+
+def of_an_argument(x):
+    if x.sum() > 0:
+        x.mul_(2)
+    return x + 1
+
+
+VALUES = [tensor(1.0, 2.0, 3.0), tensor(-1.0, -2.0, -3.0), tensor(2.0, 0.5, 0.25)]
+CASES = [
+    items_and_methods,
+    views,
+    nested,
+    leaves_early,
+    a_loop,
+    a_loop_with_conditions,
+    chosen_by_and,
+    short_circuit,
+    of_an_argument,
+]
+
+
+@pytest.mark.parametrize("function", CASES, ids=lambda case: case.__name__)
+def test_changes_are_those_of_pynative(function):
+    compiled = ms.jit(function)
+    for value in VALUES:
+        mine, other = value.copy(), value.copy()
+        same(compiled(mine), function(other))
+        same(mine, other)  # changes of an argument reach it
+
+
+@pytest.mark.parametrize("function", [items_and_methods, views, nested, leaves_early], ids=lambda case: case.__name__)
+def test_gradients_through_changes(function):
+    def loss(x):
+        results = function(x)
+        return sum((part * part).sum() for part in (results if isinstance(results, tuple) else (results,)))
+
+    for value in VALUES:
+        same(ms.jit(ms.grad(loss))(value), ms.grad(loss)(value))
+        same(ms.jit(ms.grad(lambda x: ms.grad(loss)(x).sum()))(value), ms.grad(lambda x: ms.grad(loss)(x).sum())(value))
+
+
+class Counts(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.weight = Parameter(tensor(1.0, 2.0), name="weight")
+        self.steps = Parameter(Tensor(0, ms.int32), name="steps")
+
+    def construct(self, x):
+        before = self.weight * 2
+        if x.sum() > 0:
+            self.weight.add_(x)
+            self.steps += 1
+            self.weight[0] = 9.0
+        between = self.weight * 2
+        while self.steps < 5:
+            self.steps += 1
+            self.weight = self.weight + x
+        return before, between, self.weight * 1, self.steps * 1
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_parameters_change(sign):
+    compiled, plain = Counts(), Counts()
+    run = ms.jit(compiled.construct)
+    for _ in range(2):
+        same(run(tensor(sign, sign)), plain(tensor(sign, sign)))
+        same((compiled.weight, compiled.steps), (plain.weight, plain.steps))
+
+
+def test_a_step_that_is_skipped_after_an_overflow():
+    """Optimiser, counters and scale under one condition, as in training with a loss scale of one's own."""
+
+    def make():
+        net = nn.Dense(3, 2, weight_init="ones", bias_init="zeros")
+        optimiser = nn.Momentum(net.trainable_params(), 0.1, 0.9)
+        scale, good = Parameter(tensor(8.0), name="scale"), Parameter(Tensor(0, ms.int32), name="good")
+        gradients = value_and_grad(lambda x: (net(x) * scale).sum(), None, net.trainable_params())
+
+        def step(x):
+            loss, grads = gradients(x)
+            overflow = ops.isfinite(grads[0]).all().logical_not()
+            if overflow:
+                scale.mul_(0.5)
+                good.zero_()
+            else:
+                optimiser(tuple(grad / scale for grad in grads))
+                good.add_(1)
+                if good == 2:
+                    scale.mul_(2.0)
+                    good.zero_()
+            return loss
+
+        return step, (*net.trainable_params(), *optimiser.moments, scale, good)
+
+    (plain, expected), (step, state) = make(), make()
+    step = ms.jit(step)
+    for value in (1.0, np.inf, 0.5, 0.25, -1.0, -0.5):
+        x = Tensor(np.full((4, 3), value, np.float32))
+        same(step(x), plain(x))
+        same(state, expected)
+    assert float(state[-2].asnumpy()) == 16.0
+
+
+def test_changes_within_functions_that_call_themselves_are_refused():
+    total = Parameter(tensor(0.0), name="total")
+
+    @ms.jit
+    def count(x):
+        total.add_(x)
+        if x > 0:
+            return count(x - 1)
+        return x
+
+    with pytest.raises(NotImplementedError, match="calls itself(.|\n)*changes in place a tensor"):
+        count(tensor(3.0))
+
+
+def asserts(x):
+    assert x[0] > 0.5, f"small {x[0]}"
+    return x
+
+
+def refuses(x):
+    if x.sum() < 0:
+        raise ValueError(f"negative {x} {{}}")
+    if x[1] > 3:
+        if x[2] > 3:
+            raise IndexError
+        else:
+            raise RuntimeError("r", x)
+    i = x.sum() * 0
+    while i < 3:
+        if x[2] < i:
+            raise ZeroDivisionError("loop")
+        i = i + 1
+    return x + i
+
+
+@pytest.mark.parametrize("value", [(1, 2, 3), (-1, -2, -3), (1, 4, 4), (1, 4, 0), (1, 2, 1.5)], ids=str)
+def test_errors_are_raised_when_they_happen(value):
+    x, compiled = tensor(*map(float, value)), ms.jit(refuses)
+    try:
+        expected = refuses(x)
+    except Exception as error:
+        with pytest.raises(type(error)) as caught:
+            compiled(x)
+        assert str(caught.value).startswith(f"{error}\nin a compiled function, ")
+        assert "test_graph_changes.py:" in str(caught.value) and str(caught.value).endswith("^")
+    else:
+        same(compiled(x), expected)
+
+
+def test_assertions():
+    compiled = ms.jit(asserts)
+    same(compiled(tensor(1.0, 2.0)), tensor(1.0, 2.0))
+    with pytest.raises(AssertionError, match="small 0.25\nin a compiled function"):
+        compiled(tensor(0.25, 2.0))
+
+
+def test_what_happens_before_an_error_has_happened(capsys):
+    state = Parameter(tensor(0.0), name="state")
+
+    @ms.jit
+    def run(x):
+        state.add_(1)
+        if x.sum() > 1:
+            print("large")
+            raise ValueError("too large")
+        state.add_(1)
+        return x
+
+    run(tensor(1.0))
+    with pytest.raises(ValueError, match="too large"):
+        run(tensor(2.0))
+    assert capsys.readouterr().out == "large\n" and float(state.asnumpy()) == 3
+
+
+def test_errors_beside_gradients():
+    def positive(x):
+        if x.sum() < 0:
+            raise ValueError("negative")
+        return (x * x).sum()
+
+    gradient = ms.jit(ms.grad(positive))
+    same(gradient(tensor(1.0, 2.0)), tensor(2.0, 4.0))
+    with pytest.raises(ValueError, match="negative"):
+        gradient(tensor(-1.0, -2.0))
+
+
+class Mine(Exception):
+    pass
+
+
+def test_errors_that_cannot_be_raised_by_a_graph():
+    @ms.jit
+    def own_class(x):
+        if x.sum() > 0:
+            raise Mine("mine")
+        return x
+
+    with pytest.raises(Unsupported, match="raising Mine under a condition on a tensor"):
+        own_class(tensor(1.0))
+
+    @ms.jit
+    def always(x):  # no condition on a tensor: raised while it is compiled
+        raise Mine("mine")
+
+    with pytest.raises(Mine):
+        always(tensor(1.0))
