@@ -287,3 +287,19 @@ def test_gradients_where_one_tensor_is_two_arguments():
     same(ms.grad(function, (0, 1))(x, x), (both, both))
     same(ms.grad(ms.jit(function), (0, 1))(x, x), (both, both))
     same(ms.jit(lambda x: ms.grad(function, (0, 1))(x, x))(x), (tensor(8.0, 18.0), tensor(4.0, 9.0)))
+
+
+def test_changes_of_a_tensor_that_is_two_arguments():
+    @ms.jit
+    def compiled(a, b, c):
+        ops.assign_add(a, c)
+        return a * b
+
+    one = tensor(10.0)
+    for _ in range(2):  # the graphs do not stand for one another
+        x, y = (Parameter(tensor(2.0), name=name) for name in "xy")
+        same(compiled(x, y, one), tensor(24.0))
+        same((x, y), (tensor(12.0), tensor(2.0)))
+        same(compiled(x, x, one), tensor(22.0 * 22.0))
+        same(x, tensor(22.0))
+    assert compiled.__compiled__.compiled == 2

@@ -17,8 +17,9 @@ __all__ = ["CompiledFunction", "call_compiled_cell", "call_in_graph", "compiled_
 class _Entry:
     """One graph: how its results are put together, and the Python values that it relies on."""
 
-    def __init__(self, graph, structure, constants, facts):
+    def __init__(self, graph, structure, constants, facts, changes_arguments):
         self.graph, self.structure, self.constants = graph, structure, constants
+        self.changes_arguments = changes_arguments
         # Cells are held weakly; module globals and the cells of closures live as long as the function.
         self.facts = [
             (weakref.ref(owner) if hasattr(type(owner), "construct") else owner, name, value)
@@ -100,7 +101,7 @@ class CompiledFunction:
         places = None
         if _core.grad_enabled():
             places = tuple(place for place, tensor in enumerate(tensors) if _core.requires_grad(tensor))
-        key = (structure, tuple(kind_of(leaf) for leaf in leaves), places)
+        key = (structure, tuple(kind_of(leaf) for leaf in leaves), places, _repeated(tensors))
         entries = self.entries.setdefault(key, [])
         for entry in entries:
             if entry.holds() and entry.graph.serves(tensors):
@@ -111,7 +112,8 @@ class CompiledFunction:
             entries[:] = [known for known in entries if known.may_hold_again()]
             entries.append(entry)
             lasting = all(_is_lasting(value) for _, _, value in entry.facts)
-            if places is None and lasting and not kwargs and len(leaves) == len(args) and entry.is_flat():
+            simple = places is None and not kwargs and len(leaves) == len(args) and not entry.changes_arguments
+            if simple and lasting and entry.is_flat():
                 _core.remember_call(self.call, args, entry.graph, entry.facts, entry.structure is None)
         return entry, tensors
 
@@ -121,33 +123,37 @@ class CompiledFunction:
             return session.compile(lambda: self._build(leaves, structure, places))
 
     def _build(self, leaves, structure, places):
-        graph, tree, constants, facts = traced(self.function, leaves, structure, places)
+        graph, tree, constants, facts, changed = traced(self.function, leaves, structure, places)
         if places is None:
             graph.compile()
-        return _Entry(graph, tree, constants, facts)
+        return _Entry(graph, tree, constants, facts, changed)
 
 
 def traced(function, leaves, structure, places=None):
     """The graph of a call whose flattened arguments are ``leaves``, not compiled yet; how its results are put together, those
-    that are no tensors, and the Python values that it relies on. Within a ``Session``."""
+    that are no tensors, the Python values that it relies on, and whether it changes arguments. Within a ``Session``."""
     name = getattr(function, "__name__", type(function).__name__)
     _core.graph_begin(name)
     try:
         inside = [_core.graph_parameter(leaf) if isinstance(leaf, _core.Tensor) else leaf for leaf in leaves]
-        args, kwargs = unflatten(structure, inside)
+        first = {id(leaf): at for at, leaf in reversed([*enumerate(leaves)])}  # an object is one tensor inside too
+        args, kwargs = unflatten(structure, [inside[first[id(leaf)]] for leaf in leaves])
         with recorded_facts() as facts:
             output = Interpreter().call(function, args, kwargs)
-        results, tree = flatten(output)
-        constants = [None if isinstance(result, _core.Tensor) else (plain(result),) for result in results]
-        tensors = [result for result in results if isinstance(result, _core.Tensor)]
-        changed = _core.graph_write_back([leaf for leaf in inside if isinstance(leaf, _core.Tensor)])
-        if changed and places is not None:
-            raise Unsupported(f"'{name}' changes an argument in place, which a gradient of PyNative mode cannot follow")
-        graph = _core.graph_end(tensors) if places is None else _core.graph_end_trained(tensors, places)
+            results, tree = flatten(output)
+            constants = [None if isinstance(result, _core.Tensor) else (plain(result),) for result in results]
+            tensors = [result for result in results if isinstance(result, _core.Tensor)]
+            changed = _core.graph_write_back([leaf for leaf in inside if isinstance(leaf, _core.Tensor)])
+            if changed and places is not None:
+                raise Unsupported(
+                    f"'{name}' changes an argument in place, which a gradient of PyNative mode cannot follow"
+                )
+            # Within the facts: a gradient runs hooks and `bprop`.
+            graph = _core.graph_end(tensors) if places is None else _core.graph_end_trained(tensors, places)
     except BaseException:
         _core.graph_abort()
         raise
-    return graph, tree, constants, facts.values()
+    return graph, tree, constants, facts.values(), changed
 
 
 def call_compiled_cell(cell, call, args, kwargs):
@@ -168,6 +174,13 @@ def compiled_cell(cell):
 def _any_distributed(args, kwargs):
     """Distributed tensors have no graphs yet."""
     return any(isinstance(leaf, _core.Tensor) and _core.dist.sharding_of(leaf) for leaf in flatten((args, kwargs))[0])
+
+
+def _repeated(tensors):
+    """Which of the tensors are the same object: what changes one of them changes the other. None: none are."""
+    if len({*map(id, tensors)}) == len(tensors):
+        return None
+    return tuple([*map(id, tensors)].index(id(tensor)) for tensor in tensors)
 
 
 def _is_lasting(value):
