@@ -243,10 +243,7 @@ bool make_leaf(const Tensor& tensor) {
   node->out_types.push_back({tensor.dtype(), tensor.shape()});
   node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
   link(tensor.get(), node.get(), 0);
-  if (tensor->extra) {  // hooks that outlive scopes
-    const auto* hooks = static_cast<const Boxed<std::vector<std::shared_ptr<GradHook>>>*>(tensor->extra.get());
-    for (const auto& hook : hooks->value) node->hooks.emplace_back(0, hook);
-  }
+  for (const auto& hook : lasting_hooks(tensor)) node->hooks.emplace_back(0, hook);
   return true;
 }
 
@@ -305,19 +302,24 @@ void record_function(std::string name, std::span<const Tensor> inputs, std::span
   }
 }
 
+using LastingHooks = Boxed<std::vector<std::shared_ptr<GradHook>>>;
+
+std::span<const std::shared_ptr<GradHook>> lasting_hooks(const Tensor& tensor) {
+  if (!tensor->extra) return {};
+  return static_cast<const LastingHooks*>(tensor->extra.get())->value;
+}
+
 void add_hook(const Tensor& tensor, std::shared_ptr<GradHook> hook) {
-  using Hooks = Boxed<std::vector<std::shared_ptr<GradHook>>>;
   if (tensor->is_parameter || !tensor->grad.node) {
-    if (!tensor->extra) tensor->extra = Ref<RefCounted>(new Hooks({}));
-    static_cast<Hooks*>(tensor->extra.get())->value.push_back(hook);
+    if (!tensor->extra) tensor->extra = Ref<RefCounted>(new LastingHooks({}));
+    static_cast<LastingHooks*>(tensor->extra.get())->value.push_back(hook);
   }
   if (tensor->grad.node)
     static_cast<TapeNode*>(tensor->grad.node.get())->hooks.emplace_back(tensor->grad.output, std::move(hook));
 }
 
 void remove_hook(const Tensor& tensor, const std::shared_ptr<GradHook>& hook) {
-  using Hooks = Boxed<std::vector<std::shared_ptr<GradHook>>>;
-  if (tensor->extra) std::erase(static_cast<Hooks*>(tensor->extra.get())->value, hook);
+  if (tensor->extra) std::erase(static_cast<LastingHooks*>(tensor->extra.get())->value, hook);
   if (tensor->grad.node)
     std::erase_if(static_cast<TapeNode*>(tensor->grad.node.get())->hooks,
                   [&](const auto& entry) { return entry.second == hook; });

@@ -100,6 +100,8 @@ void mark_changed(const Tensor& target);
 void record_function(std::string name, std::span<const Tensor> inputs, std::span<Tensor> outs,
                      std::function<Values(std::span<const Value> cotangents)> backward);
 void add_hook(const Tensor& tensor, std::shared_ptr<GradHook> hook);
+// Those of a tensor that outlive scopes.
+std::span<const std::shared_ptr<GradHook>> lasting_hooks(const Tensor& tensor);
 void remove_hook(const Tensor& tensor, const std::shared_ptr<GradHook>& hook);
 
 // Gradients of sum(outputs * seeds) at `inputs` (None where nothing flows). A None seed means ones. With keep_graph the

@@ -101,13 +101,17 @@ class Cotangents {
   // From now on the integers that a node gives have cotangents too.
   void follow(const Node& node) { integers_.insert(&node); }
   bool follows(const Value& value) const { return integers_.contains(node_of(value)); }
-  const Values* find(const Node* node) const {
-    const auto found = table_.find(node);
-    return found == table_.end() ? nullptr : &found->second;
-  }
+  // The sum of a value whose terms are all there, with what its hooks make of it; asked for once.
   Value of(const Value& value) const {
-    const Values* all = find(node_of(value));
-    return all ? (*all)[value.output()] : Value();
+    const auto found = table_.find(node_of(value));
+    return found == table_.end() ? Value() : builder_.hooked(value, found->second[value.output()]);
+  }
+  // The same of all outputs of a node; empty where nothing flows back to it.
+  Values of_outputs(Node& node) const {
+    Values out;
+    if (table_.contains(&node))
+      for (uint32_t i = 0; i < node.types.size(); ++i) out.push_back(of(node.output(i)));
+    return out;
   }
 
  private:
@@ -157,17 +161,16 @@ class Sweep {
   }
 
  private:
-  void step(const Node& node) {
+  void step(Node& node) {
     if (targets_.contains(&node)) return;
     if (const auto* custom = builder_.find_custom(&node)) {
       if (node_of(custom->outputs[0]) == &node) step_custom(*custom);
       return;
     }
-    const Values* found = cotangents_.find(&node);
-    if (!found) return;
-    const Values douts = *found;
+    const Values douts = cotangents_.of_outputs(node);
+    if (douts.empty()) return;
     builder_.set_place(node.place);
-    if (node.op->control != Control::None) return step_control(const_cast<Node&>(node), douts);
+    if (node.op->control != Control::None) return step_control(node, douts);
     if (!node.op->grad) return expand(node, douts);
     SmallVector<char, 8> needs;
     SmallVector<Value, 8> edges;
@@ -177,7 +180,7 @@ class Sweep {
     });
     if (std::ranges::count(needs, 1) == 0) return;
     Values outs;
-    for (uint32_t i = 0; i < node.types.size(); ++i) outs.push_back(const_cast<Node&>(node).output(i));
+    for (uint32_t i = 0; i < node.types.size(); ++i) outs.push_back(node.output(i));
     const Values grads = argument_gradients(builder_, *node.op, {node.args.data(), node.args.size()},
                                             {outs.data(), outs.size()}, {node.types.data(), node.types.size()},
                                             {douts.data(), douts.size()}, {needs.data(), needs.size()});

@@ -69,6 +69,16 @@ const GraphBuilder::Custom* GraphBuilder::find_custom(const Node* node) const {
   return found == customs_.end() ? nullptr : found->second.get();
 }
 
+Value GraphBuilder::hooked(const Value& value, Value cotangent) const {
+  const auto found = hooks_.find(node_of(value));
+  if (found == hooks_.end() || cotangent.is_none()) return cotangent;
+  for (const auto& [output, hook] : found->second) {
+    if (output != value.output()) continue;
+    if (Value replaced = hook(cotangent); !replaced.is_none()) cotangent = std::move(replaced);
+  }
+  return cotangent;
+}
+
 Value zeros_of(GraphBuilder& builder, const Value& like) {
   const Type type = type_of(like);
   const Value args[] = {Ints(type.shape), type.dtype};

@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "morel/ir/graph.h"
 #include "morel/ops/call.h"
@@ -43,10 +45,17 @@ class GraphBuilder final : public Builder {
   // The custom function that `node` is an output of; null for other nodes.
   const Custom* find_custom(const Node* node) const;
 
+  // What a gradient puts in the place of the cotangent of `value` once that is known; none: it stays. Hooks run in
+  // order.
+  using Hook = std::function<Value(const Value& cotangent)>;
+  void add_hook(const Value& value, Hook hook) { hooks_[node_of(value)].emplace_back(value.output(), std::move(hook)); }
+  Value hooked(const Value& value, Value cotangent) const;
+
  private:
   Ref<Graph> graph_;
   std::unordered_map<const TensorImpl*, Value> captured_;
   std::unordered_map<const Node*, std::shared_ptr<Custom>> customs_;
+  std::unordered_map<const Node*, std::vector<std::pair<uint32_t, Hook>>> hooks_;
   std::string place_;
   bool stops_gradient_ = false;
   Keeps keeps_ = nullptr;

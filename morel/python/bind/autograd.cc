@@ -15,6 +15,21 @@ std::shared_ptr<PyObject> hold(nb::handle object) {
           }};
 }
 
+std::shared_ptr<GradHook> make_hook(nb::handle fn) {
+  return std::make_shared<GradHook>([callback = hold(fn)](const Value& cotangent) -> Value {
+    const nb::gil_scoped_acquire lock;
+    nb::object argument = nb::steal(from_value(cotangent));
+    nb::object result = nb::steal(PyObject_CallOneArg(callback.get(), argument.ptr()));
+    if (!result) throw_python_error();
+    if (!is_tensor(result.ptr())) return {};
+    const Tensor replaced(unwrap(result.ptr()));
+    MOREL_CHECK(replaced.shape() == cotangent.tensor().shape(), Value,
+                "For 'register_hook', a hook of a gradient of shape ", to_string(cotangent.tensor().shape()),
+                " returned one of shape ", to_string(replaced.shape()));
+    return replaced;
+  });
+}
+
 namespace {
 
 void collect(nb::handle object, std::vector<Tensor>& out) {
@@ -183,17 +198,6 @@ nb::tuple custom_backward(std::string name, nb::list inputs, nb::list outputs, n
   nb::list out;
   for (const Tensor& tensor : results) out.append(nb::steal(wrap(tensor)));
   return nb::tuple(out);
-}
-
-std::shared_ptr<GradHook> make_hook(nb::handle fn) {
-  return std::make_shared<GradHook>([callback = hold(fn)](const Value& cotangent) -> Value {
-    const nb::gil_scoped_acquire lock;
-    nb::object argument = nb::steal(from_value(cotangent));
-    nb::object result = nb::steal(PyObject_CallOneArg(callback.get(), argument.ptr()));
-    if (!result) throw_python_error();
-    if (is_tensor(result.ptr())) return Tensor(unwrap(result.ptr()));
-    return {};
-  });
 }
 
 struct HookHandle {

@@ -73,6 +73,8 @@ void bind_dist(nb::module_& module);
 nb::tuple graph_custom_backward(nb::list inputs, const std::vector<Tensor>& outputs, nb::handle fn);
 // A Python callable held by C++; released with the interpreter lock.
 std::shared_ptr<PyObject> hold(nb::handle object);
+// A hook of a tensor: fn(cotangent) gives a tensor to put in its place, or something else.
+std::shared_ptr<GradHook> make_hook(nb::handle fn);
 PyObject* tensor_get_item(PyObject* self, PyObject* key);
 int tensor_set_item(PyObject* self, PyObject* key, PyObject* value);
 // Number protocol of the Tensor type.

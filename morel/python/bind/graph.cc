@@ -282,10 +282,34 @@ std::vector<Value> nodes_of(const std::vector<Tensor>& tensors) {
 }
 
 nb::list graph_gradients(const std::vector<Tensor>& outputs, nb::list seeds, const std::vector<Tensor>& inputs) {
+  GraphScope& scope = open_scope();
   std::vector<Value> of = nodes_of(outputs), at = nodes_of(inputs), with;
-  for (nb::handle seed : seeds)
-    with.push_back(seed.is_none() ? Value() : open_scope().value_of(nb::cast<Tensor>(seed)));
-  return with_zeros(morel::graph_gradients(open_scope().builder(), of, with, at), inputs);
+  for (nb::handle seed : seeds) with.push_back(seed.is_none() ? Value() : scope.value_of(nb::cast<Tensor>(seed)));
+  Values found = morel::graph_gradients(scope.builder(), of, with, at);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (found[i].is_none()) continue;
+    for (const auto& hook : lasting_hooks(inputs[i])) {
+      const Value replaced = (*hook)(scope.tensor_of(found[i]));
+      if (!replaced.is_none()) found[i] = scope.value_of(replaced.tensor());
+    }
+  }
+  return with_zeros(found, inputs);
+}
+
+// Calls fn(cotangent) when the gradient at a tensor of this graph is made.
+void graph_register_hook(const Tensor& tensor, nb::handle fn) {
+  GraphScope& scope = open_scope();
+  MOREL_CHECK(
+      tensor->is_symbolic(), Value,
+      "For 'register_hook', a Parameter or another tensor from outside of a compiled function takes no hook within "
+      "it; register the hook before");
+  MOREL_CHECK(
+      OpenScope::scopes.size() == 1, NotImplemented,
+      "'register_hook' within an 'if', a 'while' or a recursion on tensors of a compiled function is not supported");
+  scope.builder().add_hook(scope.value_of(tensor), [hook = make_hook(fn), &scope](const Value& cotangent) -> Value {
+    const Value replaced = (*hook)(scope.tensor_of(cotangent));
+    return replaced.is_none() ? replaced : scope.value_of(replaced.tensor());
+  });
 }
 
 nb::list graph_tangents(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
@@ -475,6 +499,7 @@ void bind_graph(nb::module_& module) {
   });
   module.def("common_dtype", &common_dtype_of);
   module.def("graph_gradients", &graph_gradients);
+  module.def("graph_register_hook", &graph_register_hook);
   module.def("graph_tangents", &graph_tangents);
   module.def("describe", [](const Tensor& tensor) { return describe(tensor.dtype(), tensor.shape()); });
   module.def("is_symbolic", [](const Tensor& tensor) { return tensor->is_symbolic(); });

@@ -108,6 +108,18 @@ def _info_property(field, kind, doc):
     return property(getter, setter, doc=doc)
 
 
+class _ParameterHook:
+    """The handle of a hook of a parameter."""
+
+    def __init__(self, parameter, handle):
+        self._parameter, self._handle = parameter, handle
+
+    def remove(self):
+        """Takes the hook out."""
+        self._handle.remove()
+        changed(self._parameter)
+
+
 class Parameter(Tensor):
     """A tensor that is a learnable (or at least stored) part of a Cell.
 
@@ -231,6 +243,12 @@ class Parameter(Tensor):
             raise TypeError(f"For 'Parameter', 'requires_grad' must be bool, but got {type(value).__name__}.")
         self.param_info.requires_grad = value
         changed(self)
+
+    def register_hook(self, hook):
+        """Calls ``hook(grad)`` when the gradient of this parameter is known; see :meth:`Tensor.register_hook`."""
+        handle = super().register_hook(hook)
+        changed(self)
+        return _ParameterHook(self, handle)
 
     layerwise_parallel = _info_property("layerwise_parallel", bool, "Left out of broadcast and gradient averaging.")
     parallel_optimizer = _info_property("parallel_optimizer", bool, "May be sharded by the parallel optimizer.")

@@ -1,5 +1,7 @@
 """What the Tensor type has in Python: construction, conversions, printing, and its methods from api/tensor.toml."""
 
+import functools
+
 from morel import _core
 from morel._core import Tensor
 from morel.api import make_operator
@@ -275,8 +277,30 @@ def _move_to(self, to="CPU", blocking=True):
 
 
 def _register_hook(self, hook):
-    """Calls ``hook(grad)`` when this tensor's gradient is known; what it returns, unless None, takes its place."""
-    return _core.register_hook(self, hook)
+    """Calls ``hook(grad)`` when this tensor's gradient is known; what it returns, unless None, takes its place.
+
+    In a compiled function the hook becomes a part of the gradient's graph.
+
+    Returns:
+        handle whose ``remove()`` takes the hook out again; in a compiled function, as in MindSpore, the tensor itself.
+    Raises:
+        TypeError: `hook` cannot be called.
+        ValueError: within a compiled function, on a tensor of outside, such as a Parameter.
+    """
+    if not callable(hook):
+        raise TypeError(f"For 'register_hook', 'hook' must be a function, but got {type(hook).__name__}.")
+    if not _core.graph_active():
+        return _core.register_hook(self, functools.partial(_run_hook, hook))
+    _core.graph_register_hook(self, functools.partial(_run_hook, hook))
+    return self
+
+
+def _run_hook(hook, gradient):
+    if not _core.graph_active():
+        return hook(gradient)
+    from morel.compiler import call_in_graph
+
+    return call_in_graph(hook, (gradient,))
 
 
 def _transpose(self, *axes):
