@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <sstream>
+#include <string>
 #include <string_view>
 
 #include "morel/transform/fold.h"
@@ -71,34 +73,76 @@ constexpr Pass passes[] = {
     {"recompute", true, [](Graph& graph, Evaluator, RuleCounts&) { recompute_cheap(graph); }},
 };
 
-// Writes one stage; a folder that cannot be written to is no reason to fail.
-void dump(Graph& graph, int64_t number, std::string_view stage, const RuleCounts& counts) {
-  const char* folder = std::getenv("MOREL_DUMP_DIR");
-  const std::filesystem::path path(folder ? folder : "morel_dump");
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  std::string name = graph.name;
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  std::ofstream file(path / cat(name, ".", number, ".", stage, ".txt"));
-  file << print(graph);
-  for (const auto& [rule, count] : counts) file << "# " << rule << ": " << count << "\n";
+std::mutex chosen_mutex;
+std::string chosen_folder;
+
+// The folder for the stages of a graph, empty for none: $MOREL_DUMP, then MindSpore's variable, then save_graphs().
+std::string folder_of_stages() {
+  const auto variable = [](const char* name, const char* otherwise) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : otherwise);
+  };
+  const std::string wanted = variable("MOREL_DUMP", "");
+  if (wanted == "passes") return variable("MOREL_DUMP_DIR", "morel_dump");
+  static std::once_flag once;
+  if (!wanted.empty())
+    std::call_once(once, [&] {
+      std::fprintf(stderr, "morel: MOREL_DUMP=%s is not known and does nothing; known is: passes\n", wanted.c_str());
+    });
+  if (const std::string level = variable("MS_DEV_SAVE_GRAPHS", ""); !level.empty())
+    return level == "0" ? "" : variable("MS_DEV_SAVE_GRAPHS_PATH", ".");
+  const std::lock_guard lock(chosen_mutex);
+  return chosen_folder;
 }
+
+// Whether $MS_DEV_DUMP_IR_PASSES, parts of names with commas between them, names a stage; without it each one.
+bool is_wanted(std::string_view stage) {
+  const char* names = std::getenv("MS_DEV_DUMP_IR_PASSES");
+  if (!names || !*names) return true;
+  std::istringstream parts(names);
+  for (std::string part; std::getline(parts, part, ',');)
+    if (!part.empty() && stage.find(part) != std::string_view::npos) return true;
+  return false;
+}
+
+// The files of one graph; a folder that cannot be written to is no reason to fail.
+class StageFiles {
+ public:
+  explicit StageFiles(const Graph& graph) : folder_(folder_of_stages()) {
+    if (folder_.empty()) return;
+    static std::atomic<int64_t> next{0};
+    prefix_ = graph.name;
+    for (char& c : prefix_)
+      if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+    prefix_ = cat(prefix_, ".", next.fetch_add(1), ".");
+    std::error_code error;
+    std::filesystem::create_directories(folder_, error);
+  }
+  void write(Graph& graph, std::string_view name, const RuleCounts& counts = {}) {
+    if (folder_.empty()) return;
+    const std::string stage = cat(stage_++, "_", name);
+    if (!is_wanted(stage)) return;
+    std::ofstream file(folder_ / cat(prefix_, stage, ".ir"));
+    file << print(graph);
+    for (const auto& [rule, count] : counts) file << "# " << rule << ": " << count << "\n";
+  }
+
+ private:
+  std::filesystem::path folder_;
+  std::string prefix_;
+  int stage_ = 0;
+};
 
 }  // namespace
 
+void save_graphs(std::string folder) {
+  const std::lock_guard lock(chosen_mutex);
+  chosen_folder = std::move(folder);
+}
+
 std::vector<PassTime> optimise(Graph& graph, Evaluator evaluate, bool fuses) {
-  static std::atomic<int64_t> next{0};
-  const char* wanted = std::getenv("MOREL_DUMP");
-  const bool dumps = wanted && std::string_view(wanted) == "passes";
-  static std::once_flag once;
-  if (wanted && *wanted && !dumps)
-    std::call_once(once, [&] {
-      std::fprintf(stderr, "morel: MOREL_DUMP=%s is not known and does nothing; known is: passes\n", wanted);
-    });
-  const int64_t number = dumps ? next.fetch_add(1) : 0;
-  if (dumps) dump(graph, number, "0_source", {});
-  int stage = 1;
+  StageFiles files(graph);
+  files.write(graph, "source");
   std::vector<PassTime> times;
   for (const Pass& pass : passes) {
     if (pass.changes_operators && !fuses) continue;
@@ -107,9 +151,10 @@ std::vector<PassTime> optimise(Graph& graph, Evaluator evaluate, bool fuses) {
     pass.run(graph, evaluate, counts);
     for_each_function(graph, [&](Graph& function) { pass.run(function, evaluate, counts); });
     times.push_back({pass.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()});
-    if (dumps) dump(graph, number, cat(stage++, "_", pass.name), counts);
+    files.write(graph, pass.name, counts);
   }
   verify(graph);
+  files.write(graph, "validate");
   return times;
 }
 

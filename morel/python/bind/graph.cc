@@ -482,6 +482,7 @@ void bind_graph(nb::module_& module) {
   });
   module.def("graph_write_back", &graph_write_back);
   module.def("graph_is_parameter", &is_parameter_of_graph);
+  module.def("save_graphs", &save_graphs);
   module.def("graph_depth", [] { return OpenScope::scopes.size(); });
   module.def("graph_if", [](const Tensor& condition, PyGraph& then, PyGraph& orelse) {
     return tensors_of(call_if(condition, then, orelse));

@@ -245,12 +245,14 @@ def set_context(**kwargs):
     """Changes settings.
 
     Args:
-        mode (int): ``PYNATIVE_MODE`` (1, default). ``GRAPH_MODE`` (0) is accepted, but a Cell cannot be called in it yet.
+        mode (int): ``PYNATIVE_MODE`` (1, default) or ``GRAPH_MODE`` (0), in which calls of cells are compiled.
         device_target (str): ``"CPU"`` or ``"OpenCL"``: where new tensors lie, and so where operators on them run.
         device_id (int): number of the device among those of its kind.
         runtime_num_threads (int): threads for operators; 0: one per CPU.
         deterministic (str): ``"ON"`` or ``"OFF"``; results do not depend on threads either way.
         max_device_memory (str): such as ``"2.5GB"``.
+        save_graphs (Union[bool, int]): whether compiled graphs are written as text, at every stage; 0 to 3.
+        save_graphs_path (str): the folder for it.
         pynative_synchronize (bool): kept for scripts; operators always run at once.
         kwargs: the other settings of MindSpore are checked and kept.
 
@@ -270,6 +272,10 @@ def set_context(**kwargs):
         types, _, check = _KEYS[name]
         _check_type(name, value, types)
         _values[name] = check(value) if check else value
+    if kwargs.keys() & {"save_graphs", "save_graphs_path"}:
+        from morel import _core
+
+        _core.save_graphs(_values["save_graphs_path"] if _values["save_graphs"] else "")
 
 
 def get_context(attr_key):
