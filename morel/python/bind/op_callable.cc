@@ -387,19 +387,29 @@ nb::dict describe_op(const OpDef& op) {
 
 const ArgSpec operand_spec{.name = "other", .kinds = kTensor | kNumber, .type_text = "Tensor|number"};
 
-// Arrays of NumPy become tensors; Tensor.__array_priority__ makes NumPy leave them to us on the left too.
-bool to_operand(PyObject* object, Value& out) {
+enum class Operands : uint8_t { Numbers, AlsoSequences };
+
+// Arrays of NumPy become tensors; Tensor.__array_priority__ makes NumPy leave them to us on the left too. For
+// arithmetic tuples and lists of numbers do as well.
+bool to_operand(PyObject* object, Operands allowed, Value& out) {
   if (to_value(object, operand_spec, out)) return true;
-  if (!PyObject_HasAttrString(object, "__array_interface__")) return false;
-  nb::object tensor = nb::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(tensor_type), object));
+  nb::object tensor;
+  if (PyTuple_Check(object) || PyList_Check(object)) {
+    if (allowed == Operands::Numbers) return false;
+    tensor = nb::module_::import_("morel.common.tensor").attr("of_sequence")(nb::handle(object));
+  } else {
+    if (!PyObject_HasAttrString(object, "__array_interface__")) return false;
+    tensor = nb::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(tensor_type), object));
+  }
   if (!tensor.is_valid()) throw_python_error();
   return to_value(tensor.ptr(), operand_spec, out);
 }
 
-PyObject* binary(OpName name, PyObject* a, PyObject* b, bool in_place = false) {
+PyObject* binary(OpName name, PyObject* a, PyObject* b, bool in_place = false,
+                 Operands allowed = Operands::AlsoSequences) {
   try {
     Value values[2];
-    if (!to_operand(a, values[0]) || !to_operand(b, values[1])) Py_RETURN_NOTIMPLEMENTED;
+    if (!to_operand(a, allowed, values[0]) || !to_operand(b, allowed, values[1])) Py_RETURN_NOTIMPLEMENTED;
     PyObject* out = call_from_python(find_op(name), name.text, values, in_place);
     if (in_place && out) {
       Py_DECREF(out);
@@ -432,12 +442,12 @@ PyObject* power(PyObject* a, PyObject* b, PyObject*) { return binary("pow", a, b
 
 PyObject* compare(PyObject* a, PyObject* b, int operation) {
   switch (operation) {
-    case Py_EQ: return binary("equal", a, b);
-    case Py_NE: return binary("not_equal", a, b);
-    case Py_LT: return binary("less", a, b);
-    case Py_LE: return binary("less_equal", a, b);
-    case Py_GT: return binary("greater", a, b);
-    default: return binary("greater_equal", a, b);
+    case Py_EQ: return binary("equal", a, b, false, Operands::Numbers);
+    case Py_NE: return binary("not_equal", a, b, false, Operands::Numbers);
+    case Py_LT: return binary("less", a, b, false, Operands::Numbers);
+    case Py_LE: return binary("less_equal", a, b, false, Operands::Numbers);
+    case Py_GT: return binary("greater", a, b, false, Operands::Numbers);
+    default: return binary("greater_equal", a, b, false, Operands::Numbers);
   }
 }
 

@@ -76,6 +76,25 @@ def _from_sequence(data):
     return array
 
 
+def of_sequence(data):
+    """A tuple or list of numbers and tensors as one tensor, through which gradients flow: an operand of arithmetic."""
+    if _are_numbers(data):
+        return _from_data(data, None)
+    return _stack([of_sequence(part) if isinstance(part, (list, tuple)) else _as_tensor(part) for part in data])
+
+
+def _are_numbers(data):
+    if isinstance(data, (list, tuple)):
+        return all(map(_are_numbers, data))
+    return not isinstance(data, (Tensor, _core.Size))
+
+
+def _as_tensor(item):
+    if isinstance(item, _core.Size):
+        return _full((), item, _core.dtype_named("Int64"))
+    return item if isinstance(item, Tensor) else _from_data(item, None)
+
+
 def _placed(tensor, device):
     """The tensor on that device; itself where it is there already."""
     if device is None or _core.parse_device(device) == tensor.device:
@@ -85,6 +104,7 @@ def _placed(tensor, device):
 
 _full = make_operator("full", "full")
 _cast = make_operator("cast", "cast")
+_stack = make_operator("stack", "stack")
 
 
 def _init(self, input_data=None, dtype=None, shape=None, init=None, const_arg=False, device=None):
