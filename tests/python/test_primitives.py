@@ -195,3 +195,35 @@ def test_what_is_not_a_tensor(capsys):
 def test_wrong_arguments(error, text):
     with pytest.raises(error, match=r"For '|missing"):
         eval(text, globals())
+
+
+def test_boxes_that_overlap_are_masked():
+    boxes = Tensor(
+        np.array([[0, 0, 10, 10, 0.9], [1, 1, 10, 10, 0.8], [20, 20, 30, 30, 0.95], [0, 0, 6, 6, 0.1]], np.float32)
+    )
+    for call in (ops.NMSWithMask(), ms.jit(lambda boxes: ops.NMSWithMask()(boxes))):
+        ordered, places, kept = call(boxes)
+        assert places.asnumpy().tolist() == [2, 0, 1, 3] and kept.asnumpy().tolist() == [True, True, False, True]
+        np.testing.assert_array_equal(ordered.asnumpy(), boxes.asnumpy()[[2, 0, 1, 3]])
+    assert ops.NMSWithMask(0.3)(boxes)[2].asnumpy().tolist() == [True, True, False, False]
+    with pytest.raises(ValueError, match=r"\(N, 5\)"):
+        ops.NMSWithMask()(boxes[:, :4])
+    with pytest.raises(TypeError, match="float16 or float32"):
+        ops.NMSWithMask()(boxes.astype(ms.int32))
+
+
+def test_what_exists_on_other_devices_says_so():
+    from morel.api import load_table
+
+    for name, devices in load_table("elsewhere")["ops"].items():
+        found = getattr(ops, name)
+        call = found if name[0].islower() else found("any", attributes=1)
+        with pytest.raises(NotImplementedError, match=f"'{name}' exists on {devices} only"):
+            call(Tensor([1.0]))
+    assert isinstance(ops.NPUGetFloatStatus(), ops.Primitive)
+
+
+def test_mixed_precision_cast():
+    single, integer = Tensor([1.5]), Tensor([2])
+    found = ops.mixed_precision_cast(ms.float16, (single, integer, [single, 3]))
+    assert [found[0].dtype, found[1].dtype, found[2][0].dtype, found[2][1]] == [ms.float16, ms.int64, ms.float16, 3]

@@ -246,10 +246,12 @@ void bind_dtypes(nb::module_& module) {
       .def("__repr__", [](const PyDType& self) { return std::string(info(self.dtype).name); })
       .def("__str__", [](const PyDType& self) { return std::string(info(self.dtype).name); })
       .def("__hash__", [](const PyDType& self) { return static_cast<int>(self.dtype) + 1; })
-      .def("__eq__",
-           [](const PyDType& self, nb::handle other) {
-             return nb::isinstance<PyDType>(other) && nb::cast<const PyDType&>(other).dtype == self.dtype;
-           })
+      .def(
+          "__eq__",
+          [](const PyDType& self, nb::handle other) {
+            return nb::isinstance<PyDType>(other) && nb::cast<const PyDType&>(other).dtype == self.dtype;
+          },
+          nb::arg("other").none())
       .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); })
       .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
       .def("__reduce__",

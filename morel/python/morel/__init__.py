@@ -19,6 +19,7 @@ _LAZY = {
     "set_context": "morel.context",
     "get_context": "morel.context",
     "set_device": "morel.context",
+    "set_recursion_limit": "morel.context",
     "get_current_device": "morel.context",
     "context": "morel",
     "set_auto_parallel_context": "morel.context",

@@ -324,6 +324,19 @@ def get_current_device():
     return _values["device_target"], _values["device_id"]
 
 
+def set_recursion_limit(recursion_limit=1000):
+    """How deep calls may be nested in functions that are compiled.
+
+    Args:
+        recursion_limit (int): the number of calls.
+
+    Raises:
+        TypeError: no int. ValueError: not greater than 0.
+    """
+    _check_type("recursion_limit", recursion_limit, int)
+    _values["max_call_depth"] = _set_call_depth(recursion_limit)
+
+
 def set_deterministic(deterministic):
     """Kept for scripts: results are deterministic either way.
 

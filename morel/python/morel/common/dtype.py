@@ -38,7 +38,25 @@ class OtherType:
         return f"mindspore.{self.name.lower()}"
 
 
-string, tensor_type, type_none = OtherType("String"), OtherType("Tensor"), OtherType("None")
+class TensorType(OtherType):
+    """The type of tensors with elements of one type; of all tensors without it."""
+
+    def __init__(self, element=None):
+        super().__init__("Tensor" if element is None else f"Tensor[{element}]")
+        self._element = element
+
+    def element_type(self):
+        """The type of the elements."""
+        return self._element
+
+    def __eq__(self, other):
+        return isinstance(other, TensorType) and self._element == other._element
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+string, tensor_type, type_none = OtherType("String"), TensorType(), OtherType("None")
 list_, tuple_ = OtherType("List"), OtherType("Tuple")
 int_, uint, float_, number = (
     int64,
@@ -113,7 +131,9 @@ def dtype_to_string(type_):
 
 
 def issubclass_(type_, dtype):
-    """Whether ``type_`` is ``dtype``, or one of a group such as ``float_type``."""
+    """Whether ``type_`` is ``dtype``, or one of a group such as ``float_type`` or ``tensor_type``."""
+    if dtype is tensor_type:
+        return isinstance(type_, TensorType)
     return type_ in dtype if isinstance(dtype, (tuple, list)) else type_ == dtype
 
 
@@ -154,6 +174,7 @@ _NAMES = (
     "cdouble",
     "string",
     "tensor_type",
+    "TensorType",
     "type_none",
     "list_",
     "tuple_",

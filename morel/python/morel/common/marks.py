@@ -7,35 +7,82 @@ from morel import _core
 __all__ = ["JitConfig", "constexpr", "from_numpy", "frombuffer", "is_tensor", "lazy_inline", "mutable", "no_inline"]
 
 
+class _DynamicLength:
+    """A list or tuple whose length may differ from call to call, as `mutable` marks it: its items are of one kind."""
+
+    def __add__(self, other):
+        return _joined(self, other, type(self)(super().__add__(other)))
+
+    def __radd__(self, other):
+        return _joined(other, self, type(self)([*other, *self]))
+
+
+class DynamicList(_DynamicLength, list):
+    """A list marked so."""
+
+
+class DynamicTuple(_DynamicLength, tuple):
+    """A tuple marked so."""
+
+
+def _joined(first, second, both):
+    if first and second and _kind(first[0]) != _kind(second[0]):
+        raise TypeError(
+            f"For a sequence of dynamic length, the element of first input {_kind(first[0])} is not same with the element of "
+            f"second input {_kind(second[0])}."
+        )
+    return both
+
+
+def _kind(item):
+    """What items of a sequence of dynamic length have in common: types, also of their items, and shapes."""
+    if isinstance(item, (tuple, list)):
+        return [type(item).__name__, *map(_kind, item)]
+    return f"Tensor{list(item.shape)} of {item.dtype}" if isinstance(item, _core.Tensor) else type(item).__name__
+
+
 def mutable(input_data, dynamic_len=False):
     """Marks a value whose parts may change between calls of a compiled function. Values are never constants here: itself.
 
     Args:
         input_data (Tensor, number, bool, tuple, list, dict): the value.
-        dynamic_len (bool): the length of a tuple or list may change too.
+        dynamic_len (bool): the length of a tuple or list may change too; its items must be of one kind.
     Raises:
-        TypeError: other values. ValueError: dynamic_len for something without a length.
+        TypeError: other values; dynamic_len for something without a length. ValueError: items of several kinds.
+        RuntimeError: a sequence of dynamic length without dynamic_len.
     """
     if not isinstance(dynamic_len, bool):
         raise TypeError(f"For 'mutable', the second input should be bool, but got {type(dynamic_len).__name__}.")
-    if dynamic_len and not isinstance(input_data, (tuple, list)):
-        raise ValueError("For 'mutable', 'dynamic_len' needs a tuple or list.")
+    _check_mutable(input_data, ())
+    if not dynamic_len:
+        if isinstance(input_data, _DynamicLength):
+            raise RuntimeError("For 'mutable', a sequence of dynamic length cannot get a fixed one.")
+        return input_data
+    if not isinstance(input_data, (tuple, list)):
+        raise TypeError(
+            "For 'mutable', when the variable_len is True, the first input should be list or tuple, but got "
+            f"{type(input_data).__name__}."
+        )
+    kinds = [_kind(item) for item in input_data]
+    if any(kind != kinds[0] for kind in kinds):
+        raise ValueError(
+            "For 'mutable', in graph mode, the element type of dynamic length array must be the same. The element types are "
+            f"{kinds}."
+        )
+    return (DynamicList if isinstance(input_data, list) else DynamicTuple)(input_data)
 
-    def check(value):
-        if isinstance(value, (tuple, list)):
-            for item in value:
-                check(item)
-        elif isinstance(value, dict):
-            for item in value.values():
-                check(item)
-        elif not isinstance(value, (bool, int, float, _core.Tensor)):
-            raise TypeError(
-                "For 'mutable', 'input_data' must be a bool, int, float, Tensor, or a tuple, list or dict of these, but got "
-                f"{type(value).__name__}: {value}."
-            )
 
-    check(input_data)
-    return input_data
+def _check_mutable(value, outer):
+    if isinstance(value, (tuple, list, dict)):
+        if any(value is container for container in outer):
+            raise TypeError("For 'mutable', the 'input_data' should be nested structures with no self-reference.")
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_mutable(item, (*outer, value))
+    elif not isinstance(value, (bool, int, float, _core.Tensor)):
+        raise TypeError(
+            "For 'mutable', the 'input_data' should be one of (bool, int, float, Tensor, tuple, list, dict) or their nested "
+            f"structures, but got {type(value).__name__}: {value}."
+        )
 
 
 def _mark(fn):

@@ -10,16 +10,18 @@ _zeros = make_operator("zeros_like", "zeros_like")
 
 
 def value_and_grad_in_graph(fn, positions, weights, has_aux, args, kwargs, sens=None):
-    """What ``_core.value_and_grad`` does in eager mode: (output, gradients at positions, gradients of weights)."""
+    """What ``_core.value_and_grad`` does in eager mode: (output, gradients at positions, gradients of weights).
+
+    Positions count on into kwargs.
+    """
     from morel.compiler import call_in_graph
     from morel.compiler.facts import rely_on_structure
 
-    given = list(args)
+    given = [*args, *kwargs.values()]
     for position in positions:
         if position >= len(given):
             raise IndexError(
-                f"the gradient at argument {position} is asked for, but the function was called with {len(given)} positional "
-                "arguments"
+                f"the gradient at argument {position} is asked for, but the function was called with {len(given)} arguments"
             )
         arg = given[position]
         if not isinstance(arg, _core.Tensor):
@@ -32,7 +34,7 @@ def value_and_grad_in_graph(fn, positions, weights, has_aux, args, kwargs, sens=
             )
         given[position] = _fresh(arg)
     inputs = [given[position] for position in positions] + list(weights or ())
-    output = call_in_graph(fn, given, kwargs)
+    output = call_in_graph(fn, given[: len(args)], dict(zip(kwargs, given[len(args) :])))
     if has_aux and not (isinstance(output, tuple) and output):
         raise ValueError("with has_aux=True the function must return a tuple (value, ...)")
     outputs = [leaf for leaf in flatten(output[0] if has_aux else output)[0] if isinstance(leaf, _core.Tensor)]

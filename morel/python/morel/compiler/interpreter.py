@@ -24,8 +24,7 @@ from morel.compiler.frame import Closure, Frame, Undefined
 from morel.compiler.jumps import RESULT, RETURNED, STOP, Give, jumps_in, leaves_early
 from morel.compiler.source import FunctionSource, Unsupported, annotated, place_of, refuse_syntax
 from morel.compiler.tensor_flow import blank_result, merge, run_while, symbolic
-
-MAX_DEPTH = 200
+from morel.context import get_context
 
 _state = threading.local()
 
@@ -136,11 +135,11 @@ class Interpreter(Expressions):
         frame = Frame(source, outer, names)
         containers.enter(source)
         self.depth += 1
-        if self.depth > MAX_DEPTH:
+        if self.depth > get_context("max_call_depth"):
             self.depth = 0
             raise Unsupported(
-                f"calls are nested more than {MAX_DEPTH} deep; a compiled function can call itself that often only under an "
-                "'if' on a tensor, with arguments of the same types"
+                f"calls are nested more than {get_context('max_call_depth')} deep (set_recursion_limit); a compiled function "
+                "can call itself without end only under an 'if' on a tensor, with arguments of the same types"
             )
         try:
             if isinstance(source.node, ast.Lambda):
@@ -214,7 +213,7 @@ class Interpreter(Expressions):
         else:
             old = frame.load(node.target.id)
         new = combine(old, self.evaluate(node.value, frame))
-        if isinstance(old, list) and isinstance(node.op, ast.Add):
+        if isinstance(old, list) and isinstance(new, list) and isinstance(node.op, ast.Add):
             old[:] = new
             new = old
         if isinstance(node.target, ast.Subscript):

@@ -10,10 +10,11 @@ import threading
 from morel import _core
 from morel.compiler.source import Unsupported, annotated
 from morel.compiler.tree import flatten, unflatten
+from morel.context import get_context
 
 MAX_TRIES = 8
 # Of Python, for the interpreter: one call in the user's code takes about twenty of its own.
-RECURSION_LIMIT = 20_000
+FRAMES_OF_A_CALL = 20
 
 _state = threading.local()
 
@@ -39,7 +40,7 @@ class Session:
     def __enter__(self):
         self.outer, _state.session = getattr(_state, "session", None), self
         self.limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(self.limit, RECURSION_LIMIT))
+        sys.setrecursionlimit(self.limit + FRAMES_OF_A_CALL * get_context("max_call_depth"))
         return self
 
     def __exit__(self, *_):

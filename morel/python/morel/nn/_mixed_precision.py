@@ -3,12 +3,12 @@
 from morel._core import Tensor
 
 
-def _cast_float(value, dtype, cast):
+def cast_float(value, dtype, cast):
     """Floating tensors, also inside tuples and lists, in `dtype`; everything else as it is."""
     if isinstance(value, Tensor):
         return cast(value, dtype) if value.dtype.is_floating_point and value.dtype != dtype else value
     if isinstance(value, (tuple, list)):
-        return type(value)(_cast_float(item, dtype, cast) for item in value)
+        return type(value)(cast_float(item, dtype, cast) for item in value)
     return value
 
 
@@ -27,8 +27,8 @@ def run_in_dtype(cell, dtype, run, core, args, kwargs):
             autocast(before)
     from morel.ops import cast
 
-    args = tuple(_cast_float(arg, dtype, cast) for arg in args)
-    kwargs = {name: _cast_float(arg, dtype, cast) for name, arg in kwargs.items()}
+    args = tuple(cast_float(arg, dtype, cast) for arg in args)
+    kwargs = {name: cast_float(arg, dtype, cast) for name, arg in kwargs.items()}
     attributes = cell.__dict__
     originals = {
         name: param

@@ -8,7 +8,7 @@ from morel.api import NameTable, load_table
 
 _functions = NameTable(load_table("ops")["functions"])
 _HOMES = {
-    "composite": ("HyperMap", "Map", "MultitypeFuncGraph", "Partial", "add_flags", "partial", "switch_layer"),
+    "composite": ("HyperMap", "Map", "MultitypeFuncGraph", "Partial", "add_flags", "partial", "switch", "switch_layer"),
     "primitive": ("PrimitiveWithCheck", "PrimitiveWithInfer", "prim_attr_register"),
     "autograd": ("GradOperation", "get_grad", "grad", "stop_gradient", "value_and_grad"),
     # Names that the registry has too, in a form with fewer arguments.

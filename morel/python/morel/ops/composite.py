@@ -4,8 +4,9 @@ import functools
 import sys
 
 from morel import _core
+from morel.common import dtype as mstype
 
-__all__ = ["HyperMap", "Map", "MultitypeFuncGraph", "Partial", "add_flags", "partial", "switch_layer"]
+__all__ = ["HyperMap", "Map", "MultitypeFuncGraph", "Partial", "add_flags", "partial", "switch", "switch_layer"]
 
 _KINDS = {
     "Tensor": lambda value: isinstance(value, _core.Tensor),
@@ -38,6 +39,15 @@ def _kind_name(kind):
     if name not in _KINDS:
         raise TypeError(f"For 'MultitypeFuncGraph', the kind {kind!r} is not one of {', '.join(_KINDS)}.")
     return name
+
+
+def _call(fn, args):
+    """``fn(*args)``; while a graph is built its source is read, as that of any function there."""
+    if not _core.graph_active():
+        return fn(*args)
+    from morel.compiler import call_in_graph
+
+    return call_in_graph(fn, args)
 
 
 class MultitypeFuncGraph:
@@ -74,7 +84,7 @@ class MultitypeFuncGraph:
     def __call__(self, *args):
         for names, fn in self.entries:
             if len(names) == len(args) and all(_KINDS[name](arg) for name, arg in zip(names, args)):
-                return fn(*args)
+                return _call(fn, args)
         known = ["(" + ", ".join(names) + ")" for names, _ in self.entries]
         raise ValueError(
             f"For '{self.name}', no implementation is registered for ({', '.join(type(arg).__name__ for arg in args)}); "
@@ -105,7 +115,7 @@ class _Mapper:
     def _map(self, fn, args, outer):
         first = args[0] if args else None
         if not isinstance(first, (tuple, list, dict)) or not (outer or self._deep):
-            return fn(*args)
+            return _call(fn, args)
         name = type(self).__name__
         kind = dict if isinstance(first, dict) else (tuple, list)
         if any(not isinstance(arg, kind) or len(arg) != len(first) for arg in args):
@@ -143,6 +153,12 @@ def partial(fn, *args, **kwargs):
     if not callable(fn):
         raise TypeError(f"For 'partial', 'fn' must be a function, but got {type(fn).__name__}.")
     return functools.partial(fn, *args, **kwargs)
+
+
+def switch(cond, true_branch, false_branch):
+    """`true_branch` where `cond`, a tensor of one bool, holds, else `false_branch`: tensors, numbers or functions."""
+    index = cond.astype(mstype.int32) if isinstance(cond, _core.Tensor) else bool(cond)
+    return switch_layer(index, (false_branch, true_branch))
 
 
 def switch_layer(index, layers):

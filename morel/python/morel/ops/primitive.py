@@ -171,6 +171,24 @@ def _make_mint_class(name, function):
     return class_with(name, (), None, f"See :func:`morel.mint.{function}`.", __call__)
 
 
+def _make_elsewhere(name, devices):
+    """A name that other devices have: a Primitive class that takes any attributes, or a function."""
+
+    def refuse(*_args, **_kwargs):
+        raise NotImplementedError(f"'{name}' exists on {devices} only; it is not supported on this device.")
+
+    if name[0].islower():
+        refuse.__name__ = refuse.__qualname__ = name
+        return refuse
+    members = {
+        "__init__": lambda self, *_args, **_kwargs: Primitive.__init__(self, name),
+        "__call__": refuse,
+        "__doc__": f"Exists on {devices} only: a call raises NotImplementedError.",
+        "__module__": "morel.ops",
+    }
+    return type(name, (Primitive,), members)
+
+
 def _written_classes():
     return [importlib.import_module(f"morel.ops.{name}") for name in ("primitive_classes", "primitive_effects")]
 
@@ -188,7 +206,8 @@ def find(name):
     for classes in _written_classes():
         if name in classes.__all__:
             return getattr(classes, name)
-    return None
+    elsewhere = load_table("elsewhere")["ops"].get(name)
+    return None if elsewhere is None else _make_elsewhere(name, elsewhere)
 
 
 def names():

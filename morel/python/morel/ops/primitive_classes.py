@@ -42,6 +42,7 @@ __all__ = [
     "MirrorPad",
     "MulNoNan",
     "NLLLoss",
+    "NMSWithMask",
     "OneHot",
     "Pad",
     "RandomShuffle",
@@ -640,6 +641,30 @@ class L2Loss(Attributes):
 
     def __call__(self, input_x):
         return ops.sum(ops.square(input_x)) / 2
+
+
+class NMSWithMask(Attributes):
+    """(boxes [N, 5] by falling score, where each was, which stay): of two boxes that overlap by more than iou_threshold the one
+    with the lower score goes. A box is x0, y0, x1, y1, score."""
+
+    _defaults = {"iou_threshold": 0.5}
+
+    def __call__(self, bboxes):
+        if not isinstance(bboxes, _core.Tensor) or bboxes.dtype not in (mstype.float16, mstype.float32):
+            raise TypeError(f"For 'NMSWithMask', 'bboxes' must be a Tensor of float16 or float32, but got {bboxes!r}.")
+        if bboxes.ndim != 2 or bboxes.shape[1] != 5:
+            raise ValueError(f"For 'NMSWithMask', the shape of 'bboxes' must be (N, 5), but got {tuple(bboxes.shape)}.")
+        order = ops.argsort(bboxes[:, 4], descending=True)
+        boxes = bboxes[order]
+        low, high = boxes[:, :2], boxes[:, 2:4]
+        sizes = ops.clamp(ops.minimum(high[:, None], high[None]) - ops.maximum(low[:, None], low[None]), 0)
+        common, areas = ops.prod(sizes, -1), ops.prod(high - low, -1)
+        overlaps = common / (areas[:, None] + areas[None] - common) > self.iou_threshold
+        places = ops.arange(boxes.shape[0])
+        kept = places >= 0
+        for place in range(boxes.shape[0]):
+            kept = kept & ~(overlaps[place] & kept[place] & (places > place))
+        return boxes, order.astype(mstype.int32), kept
 
 
 class NLLLoss(Attributes):

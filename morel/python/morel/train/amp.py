@@ -40,10 +40,10 @@ def get_black_list():
 
 def _cast_output(cell, dtype):
     """Makes `cell` return floating tensors as `dtype`."""
-    from morel.nn._mixed_precision import _cast_float
+    from morel.nn._mixed_precision import cast_float
     from morel.ops import cast
 
-    cell.register_forward_hook(lambda _, inputs, output: _cast_float(output, dtype, cast))
+    cell.register_forward_hook(lambda _, inputs, output: cast_float(output, dtype, cast))
 
 
 def _matching(network, classes):

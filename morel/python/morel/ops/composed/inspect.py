@@ -2,6 +2,8 @@
 
 from morel import _core, ops
 from morel.api import make_operator
+from morel.common import dtype as mstype
+from morel.common.marks import DynamicList, DynamicTuple
 from morel.ops.composed import _check
 
 __all__ = [
@@ -12,9 +14,13 @@ __all__ = [
     "is_complex",
     "is_floating_point",
     "is_nonzero",
+    "is_sequence_shape_unknown",
+    "is_sequence_value_unknown",
     "is_tensor",
+    "isconstant",
     "iou",
     "intopk",
+    "mixed_precision_cast",
     "move_to",
     "numel",
     "population_count",
@@ -25,6 +31,7 @@ __all__ = [
     "shape",
     "size",
     "type_as",
+    "typeof",
 ]
 
 
@@ -39,6 +46,43 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 def is_tensor(obj):
     """Whether it is a tensor."""
     return isinstance(obj, _core.Tensor)
+
+
+def isconstant(x):
+    """Whether a value is known while a function is compiled: everything but tensors, and what contains them."""
+    if isinstance(x, (tuple, list)):
+        return all(map(isconstant, x))
+    if isinstance(x, dict):
+        return all(map(isconstant, x.values()))
+    return not (isinstance(x, _core.Tensor) and _core.is_symbolic(x))
+
+
+def is_sequence_shape_unknown(sequence):
+    """Whether its length may differ from call to call: ``mutable(..., dynamic_len=True)``."""
+    return isinstance(sequence, (DynamicList, DynamicTuple))
+
+
+def is_sequence_value_unknown(sequence):
+    """Whether its length or items may differ from call to call."""
+    return is_sequence_shape_unknown(sequence) or not isconstant(sequence)
+
+
+def typeof(x):
+    """The type of a value: ``mstype.TensorType`` with the dtype of its elements, that of a number, or another one."""
+    if isinstance(x, _core.Tensor):
+        return mstype.TensorType(x.dtype)
+    kinds = {str: mstype.string, type(None): mstype.type_none, list: mstype.list_, tuple: mstype.tuple_}
+    for kind, found in kinds.items():
+        if isinstance(x, kind):
+            return found
+    return _core.as_dtype(type(x))
+
+
+def mixed_precision_cast(dst_type, x):
+    """Floating-point tensors, also within tuples and lists, in another dtype; everything else as it is."""
+    from morel.nn._mixed_precision import cast_float
+
+    return cast_float(x, dst_type, ops.cast)
 
 
 def is_complex(input):

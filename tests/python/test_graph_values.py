@@ -1,0 +1,206 @@
+"""Values that are no tensors in compiled functions: sequences as operands, keyword arguments, dynamic lengths, functions."""
+
+import numpy as np
+import pytest
+from morel.common import dtype as mstype
+from test_graph_control import check, same, tensor
+
+import morel as ms
+from morel import Tensor, nn, ops
+
+# --- sequences as operands ---
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + (1, 2, 3),
+        lambda x: [1, 2, 3] - x,
+        lambda x: (1.5, 2, 3) * x,
+        lambda x: x / [1, 2, 4],
+        lambda x: x + [[1], [2]],
+        lambda x: x + (x[0], x[1]),
+        lambda x: sum([x, x], [1, 2, 3]),
+        lambda x: x + x.shape[-1:],
+    ],
+)
+def test_sequences_of_numbers_and_tensors_are_operands(function):
+    x = tensor([1.0, 2.0, 3.0], [4.0, 5.0, 6.0])
+    np.testing.assert_allclose(function(x).asnumpy(), function(x.asnumpy()))
+    same(ms.jit(function)(x), function(x))
+
+
+def test_gradients_flow_through_sequences():
+    def function(x, y):
+        return (x * (y, 2.0)).sum()
+
+    x, y = tensor(3.0, 4.0), tensor(5.0)
+    for found in (ms.grad(function, (0, 1))(x, y), ms.jit(lambda x, y: ms.grad(function, (0, 1))(x, y))(x, y)):
+        same(found[0], tensor(5.0, 2.0))
+        assert found[1].item() == 3
+
+
+def test_sequences_in_place():
+    x = tensor(1.0, 2.0)
+    alias = x
+    x += (1, 2)
+    same(alias, tensor(2.0, 4.0))
+
+    @ms.jit
+    def appended(x):
+        items = [1, 2]
+        items += x
+        return items
+
+    same(appended(x), tensor(3.0, 6.0))
+
+
+def test_sequences_are_not_compared():
+    assert (tensor(1.0) == (1,)) is False
+    with pytest.raises(TypeError):
+        assert tensor(1.0) < [1]
+    with pytest.raises(TypeError):
+        assert tensor(1.0) + ("a",)
+
+
+def test_sum_of_what_is_no_sequence():
+    with pytest.raises(TypeError, match="not iterable"):
+        ms.jit(lambda: sum(1))()
+
+
+# --- keyword arguments of gradients ---
+
+
+def test_gradients_at_keyword_arguments():
+    class Product(nn.Cell):
+        def construct(self, x, *, a, b):
+            return x * a * b
+
+    class Gradients(nn.Cell):
+        def construct(self, *args, **kwargs):
+            return ops.GradOperation(get_all=True)(Product())(*args, **kwargs)
+
+    x, a, b = tensor(2.0), tensor(3.0), tensor(5.0)
+    compiled = ms.jit(lambda x, a, b: ms.grad(Product(), (0, 2))(x, a=a, b=b))
+    same(compiled(x, a, b), (tensor(15.0), tensor(6.0)))
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        same(Gradients()(x, a=a, b=b), (tensor(15.0), tensor(10.0), tensor(6.0)))
+        same(Gradients()(x, b=5, a=a), (tensor(15.0), tensor(10.0)))
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+    with pytest.raises(IndexError, match="argument 3"):
+        ms.jit(lambda x, a, b: ms.grad(Product(), 3)(x, a=a, b=b))(x, a, b)
+
+
+# --- calls ---
+
+
+def test_functions_of_a_multitype_graph_are_compiled():
+    choose = ops.MultitypeFuncGraph("choose")
+
+    @choose.register("Tensor", "Number")
+    def _(x, factor):
+        return x * factor if x.sum() > 0 else -x
+
+    def function(x, y):
+        return ops.HyperMap(choose)((x, y), (2, 3))
+
+    check(function, tensor(1.0, 2.0), tensor(-1.0, -2.0))
+
+
+def nested(x, depth):
+    return x if depth == 0 else nested(x + 1, depth - 1)
+
+
+def test_the_limit_of_nested_calls():
+    x = tensor(0.0)
+    same(ms.jit(lambda x: nested(x, 900))(x), tensor(900.0))
+    with pytest.raises(RuntimeError, match="nested more than 1000 deep"):
+        ms.jit(lambda x: nested(x, 1100))(x)
+    ms.set_recursion_limit(3000)
+    try:
+        same(ms.jit(lambda x: nested(x, 2900))(x), tensor(2900.0))
+        ms.set_recursion_limit(20)
+        with pytest.raises(RuntimeError, match="nested more than 20 deep"):
+            ms.jit(lambda x: nested(x, 30))(x)
+    finally:
+        ms.set_recursion_limit()
+    with pytest.raises(ValueError, match="greater than 0"):
+        ms.set_recursion_limit(0)
+    with pytest.raises(TypeError, match="recursion_limit"):
+        ms.set_recursion_limit("many")
+
+
+# --- sequences of dynamic length ---
+
+
+def test_sequences_of_dynamic_length():
+    @ms.jit
+    def function(x):
+        items = ms.mutable([1, 2], True)
+        more = [0] + items + [3]
+        known = ops.is_sequence_shape_unknown(more), ops.is_sequence_shape_unknown([1])
+        return more, known, ops.is_sequence_value_unknown([1]), ops.is_sequence_value_unknown([x])
+
+    assert function(tensor(1.0)) == ([0, 1, 2, 3], (True, False), False, True)
+    assert ms.mutable((1, 2), True) + (3,) == (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    "kind, make",
+    [
+        (TypeError, lambda: ms.mutable(3, True)),
+        (TypeError, lambda: ms.mutable([1], [1])),
+        (TypeError, lambda: ms.mutable([1, np.zeros(2)])),
+        (ValueError, lambda: ms.mutable([1, 2.5], True)),
+        (ValueError, lambda: ms.mutable([(1, 2), (1,)], True)),
+        (RuntimeError, lambda: ms.mutable(ms.mutable([1, 2], True))),
+        (TypeError, lambda: ms.mutable([1], True) + [Tensor(1)]),
+        (TypeError, lambda: [(1, 2)] + ms.mutable([(1, 2, 3)], True)),
+    ],
+)
+def test_what_mutable_refuses(kind, make):
+    for call in (make, ms.jit(make)):
+        with pytest.raises(kind):
+            call()
+
+
+def test_mutable_refuses_what_contains_itself():
+    items = [1]
+    items.append({"items": items})
+    with pytest.raises(TypeError, match="self-reference"):
+        ms.mutable(items)
+    twice = [1]
+    assert ms.mutable([twice, twice]) == [[1], [1]]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [enumerate, lambda items: zip(items, [1, 2]), lambda items: map(abs, items)],
+    ids=["enumerate", "zip", "map"],
+)
+def test_functions_that_need_a_length(call):
+    with pytest.raises(RuntimeError, match="dynamic length"):
+        ms.jit(lambda: call(ms.mutable([1, 2], True)))()
+
+
+# --- questions ---
+
+
+def test_types_and_constants():
+    @ms.jit
+    def function(x):
+        kind = ops.typeof(x)
+        return (
+            isinstance(kind, mstype.TensorType),
+            kind.element_type() == ms.float32,
+            mstype.issubclass_(kind, mstype.tensor_type),
+            [ops.isconstant(value) for value in (x, 1, (x,), (1, "a"), {"x": x})],
+        )
+
+    assert function(tensor(1.0)) == (True, True, True, [False, True, False, True, False])
+    assert ops.typeof("a") is mstype.string and ops.typeof([1]) is mstype.list_
+    assert ops.typeof(1) == ms.int64 and ops.typeof(None) is mstype.type_none
+    assert ops.typeof(tensor(1.0)) == mstype.TensorType(ms.float32) != mstype.tensor_type
+    assert not ms.float32 == None  # noqa: E711
