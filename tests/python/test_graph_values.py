@@ -1,5 +1,7 @@
 """Values that are no tensors in compiled functions: sequences as operands, keyword arguments, dynamic lengths, functions."""
 
+import collections
+
 import numpy as np
 import pytest
 from morel.common import dtype as mstype
@@ -183,6 +185,112 @@ def test_mutable_refuses_what_contains_itself():
 def test_functions_that_need_a_length(call):
     with pytest.raises(RuntimeError, match="dynamic length"):
         ms.jit(lambda: call(ms.mutable([1, 2], True)))()
+
+
+# --- strings ---
+
+
+def test_strings_with_tensors_have_their_values_where_a_function_gives_them():
+    @ms.jit
+    def function(x):
+        y = x * 2
+        name = "y"
+        return (
+            "{} is {}".format(name, y),  # noqa: UP032
+            f"{y} {1:>3} {y}",
+            f"{[x, y][1]} {x.shape} {{}}",
+            f"{name}: {f'<{y}>'}",
+            "{} {!r}".format(1, "a"),  # noqa: UP032
+        )
+
+    for values in ([1.0, 2.0], [3.0, 4.0]):
+        x = tensor(*values)
+        y = x * 2
+        assert function(x) == (f"y is {y}", f"{y}   1 {y}", f"{y} (2,) {{}}", f"y: <{y}>", "1 'a'")
+    assert function.__compiled__.compiled == 1
+
+
+def test_a_string_chosen_by_a_tensor():
+    @ms.jit
+    def function(x):
+        found = f"sum {x.sum()}" if x.sum() > 0 else f"sum {-x.sum()}"
+        return found
+
+    assert function(tensor(1.0, 2.0)) == function(tensor(-1.0, -2.0)) == "sum 3.0"
+
+
+def test_formats_of_tensors_cannot_be_chosen():
+    with_format = lambda x: "{:.2f}".format(x), lambda x: "{!r}".format(x)  # noqa: UP032
+    for function in (lambda x: f"{x:.2f}", *with_format):
+        with pytest.raises(NotImplementedError, match="how a tensor is written"):
+            ms.jit(function)(tensor(1.0))
+
+
+def test_print_as_a_primitive(capfd):
+    show = ops.Print()
+
+    def function(x):
+        show("values", x, 3)
+        return x
+
+    compiled, x = ms.jit(function), tensor(1.0, 2.0)
+    function(x)
+    wanted = capfd.readouterr().out
+    for _ in range(2):
+        compiled(x)
+        assert capfd.readouterr().out == wanted
+
+
+# --- Python's library, indices, choices ---
+
+
+def test_named_tuples_are_made():
+    def function(x):
+        pair = collections.namedtuple("pair", ["first", "second"])
+        made = pair(x * 2, second=1)
+        return made.first + made.second, made
+
+    total, made = ms.jit(function)(tensor(1.0, 2.0))
+    same(total, tensor(3.0, 5.0))
+    same(made.first, tensor(2.0, 4.0))
+    assert made.second == 1 and made._fields == ("first", "second")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x[[True, False, True]],
+        lambda x: x[np.array([[True, False], [False, True], [True, True]])],
+        lambda x: x[[False, False, False]],
+        lambda x: x[[0, 2], [True, True]],
+        lambda x: x[:, [False, True]],
+    ],
+)
+def test_masks_that_are_lists(function):
+    x = tensor([1.0, 2.0], [3.0, 4.0], [5.0, 6.0])
+    np.testing.assert_array_equal(function(x).asnumpy(), function(x.asnumpy()))
+    check(function, x)
+
+
+def test_masks_that_are_lists_must_fit():
+    with pytest.raises(IndexError, match="does not fit axis 0 with size 3"):
+        tensor(1.0, 2.0, 3.0)[[True, False]]  # noqa: B018
+
+    def assigned(x):
+        x[[True, False, True]] = 0
+        return x * 1
+
+    same(ms.jit(assigned)(tensor(1.0, 2.0, 3.0)), tensor(0.0, 2.0, 0.0))
+
+
+def test_switch():
+    def function(x, y):
+        first = ops.switch(x.sum() > 0, x, y)
+        return first, ops.switch(x.sum() > 0, ops.sin, ops.cos)(x), ops.switch(True, 1, 2)
+
+    x, y = tensor(1.0, 2.0), tensor(-3.0, 4.0)
+    for args in ((x, y), (-x, y)):
+        same(ms.jit(function)(*args), function(*args))
 
 
 # --- questions ---

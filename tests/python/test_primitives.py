@@ -227,3 +227,10 @@ def test_mixed_precision_cast():
     single, integer = Tensor([1.5]), Tensor([2])
     found = ops.mixed_precision_cast(ms.float16, (single, integer, [single, 3]))
     assert [found[0].dtype, found[1].dtype, found[2][0].dtype, found[2][1]] == [ms.float16, ms.int64, ms.float16, 3]
+
+
+def test_inplace_index_add():
+    weight = Parameter(Tensor(A), name="weight")
+    found = ops.InplaceIndexAdd(axis=0)(weight, IDS, Tensor(np.ones((2, 3), np.float32)))
+    np.testing.assert_array_equal(weight.asnumpy(), A + 1)
+    assert found is weight

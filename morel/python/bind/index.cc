@@ -136,16 +136,21 @@ class Parser {
     ++view_axis_;
   }
 
+  // positions(i): where the mask holds, along its axis i.
+  template <typename Positions>
+  void add_mask(const Shape& shape, Positions positions) {
+    for (size_t i = 0; i < shape.size(); ++i) {
+      MOREL_CHECK(shape[i] == size(), Index, "the shape of the mask ", to_string(shape), " does not fit axis ", axis_,
+                  " with size ", size());
+      set_index(positions(i));
+      push(0, size(), 1);
+    }
+  }
+
   void add_tensor(const Tensor& index) {
     if (index.dtype() == DType::Bool) {
-      for (size_t i = 0; i < index.shape().size(); ++i) {
-        MOREL_CHECK(index.shape()[i] == size(), Index, "the shape of the mask ", to_string(index.shape()),
-                    " does not fit axis ", axis_, " with size ", size());
-        set_index(bool_to_positions(index, i));
-        push(0, size(), 1);
-      }
-      if (index.rank() == 0) add_bool(*index.as<bool>());
-      return;
+      if (index.rank() == 0) return add_bool(*index.as<bool>());
+      return add_mask(index.shape(), [&](size_t i) { return bool_to_positions(index, i); });
     }
     MOREL_CHECK(is_integral(index.dtype()), Index, "tensors used as indices must be integers or booleans, but got ",
                 info(index.dtype()).name);
@@ -155,8 +160,12 @@ class Parser {
 
   // Lists, nested lists, NumPy arrays.
   void add_array(PyObject* item) {
-    nb::object tensor = nb::module_::import_("morel").attr("Tensor")(nb::borrow(item));
-    Tensor index(unwrap(tensor.ptr()));
+    const nb::object tensor_of = nb::module_::import_("morel").attr("Tensor");
+    Tensor index(unwrap(tensor_of(nb::borrow(item)).ptr()));
+    if (index.dtype() == DType::Bool && index.rank() > 0) {  // its values are known, also while a graph is built
+      const nb::object positions = nb::module_::import_("numpy").attr("nonzero")(nb::borrow(item));
+      return add_mask(index.shape(), [&](size_t i) { return Tensor(unwrap(tensor_of(positions[i]).ptr())); });
+    }
     if (index.size() == 0 && index.rank() == 1) index = Tensor::empty(index.shape(), DType::Int64);
     add_tensor(index);
   }

@@ -438,7 +438,7 @@ class ParameterTuple(tuple):
                 )
             if owners.setdefault(item.name, item) is not item:
                 raise ValueError(
-                    f"For 'ParameterTuple', the name '{item.name}' already exists. "
+                    f"For 'ParameterTuple', its name '{item.name}' already exists. "
                     f"Please set a unique name for the parameter."
                 )
         return tuple.__new__(cls, data)

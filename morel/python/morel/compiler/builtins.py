@@ -6,7 +6,9 @@ import sys
 
 from morel import _core
 from morel.api import make_operator
+from morel.common.marks import DynamicList, DynamicTuple
 from morel.compiler.source import Unsupported
+from morel.compiler.text import Text, format_text
 
 _print_tensors = make_operator("print_", "print_")
 _raise_tensors = make_operator("raise_", "raise_")
@@ -19,24 +21,6 @@ class Raises(BaseException):
         self.depth = _core.graph_depth()
 
 
-class Text(str):
-    """An f-string with tensors in it: `print` writes their values when the graph runs, elsewhere it tells their types."""
-
-    parts = ()
-
-    @classmethod
-    def of(cls, parts):
-        if not any(isinstance(part, (Text, _core.Tensor)) for part in parts):
-            return "".join(parts)
-        types = [
-            f"Tensor(shape={list(part.shape)}, dtype={part.dtype})" if isinstance(part, _core.Tensor) else part
-            for part in parts
-        ]
-        out = cls("".join(types))
-        out.parts = parts
-        return out
-
-
 def items_of(iterable):
     """What a loop runs over: the rows of a tensor, or the items of anything else."""
     if isinstance(iterable, _core.Tensor):
@@ -44,6 +28,11 @@ def items_of(iterable):
             raise TypeError("Cannot iterate over a scalar tensor.")
         return [iterable[i] for i in range(iterable.shape[0])]
     return iterable
+
+
+def _refuse_dynamic(name, sequences):
+    if any(isinstance(sequence, (DynamicList, DynamicTuple)) for sequence in sequences):
+        raise Unsupported(f"For '{name}', the dynamic length input is unsupported in graph mode")
 
 
 def _int(_call, value=0, *base):
@@ -55,6 +44,7 @@ def _len(_call, value):
 
 
 def _map(call, fn, *iterables):
+    _refuse_dynamic("map", iterables)
     kind = list if isinstance(iterables[0], list) else tuple
     return kind(call(fn, row) for row in zip(*map(items_of, iterables)))
 
@@ -64,12 +54,17 @@ def _filter(call, fn, iterable):
 
 
 def _sum(_call, iterable, start=0):
-    items = items_of(iterable)
-    return functools.reduce(lambda total, item: total + item, items, start)
+    return functools.reduce(lambda total, item: total + item, iter(items_of(iterable)), start)
 
 
 def _enumerate(_call, iterable, start=0):
+    _refuse_dynamic("enumerate", [iterable])
     return tuple(enumerate(items_of(iterable), start))
+
+
+def _zip(_call, *iterables, **options):
+    _refuse_dynamic("zip", iterables)
+    return tuple(zip(*map(items_of, iterables), **options))
 
 
 def _isinstance(_call, value, kinds):
@@ -119,6 +114,13 @@ def raise_when_run(error, place):
     raise Raises
 
 
+def print_lines(values):
+    """What `ops.Print` prints."""
+    tensors = []
+    lines = [_field(value, tensors, repr if isinstance(value, _core.Tensor) else str) + "\n" for value in values]
+    _print_tensors(tensors, "".join(lines))
+
+
 _TABLE = {
     builtins.enumerate: _enumerate,
     builtins.filter: _filter,
@@ -130,10 +132,14 @@ _TABLE = {
     builtins.print: _print,
     builtins.sum: _sum,
     builtins.tuple: lambda _call, items=(): tuple(items_of(items)),
-    builtins.zip: lambda _call, *iterables, **options: tuple(zip(*map(items_of, iterables), **options)),
+    builtins.zip: _zip,
 }
 
 
 def in_graph(fn):
     """The form of one of Python's functions in graphs, which takes the interpreter's `call` first; None: as it is."""
-    return _TABLE.get(fn) if isinstance(fn, (type, type(len))) else None
+    if not isinstance(fn, (type, type(len))):
+        return None
+    if fn.__name__ == "format" and isinstance(getattr(fn, "__self__", None), str):
+        return lambda _call, *args, **kwargs: format_text(fn.__self__, args, kwargs)
+    return _TABLE.get(fn)

@@ -4,15 +4,15 @@ import ast
 import operator
 import types
 
-from morel import _core
 from morel.common import dtype as mstype
 from morel.compiler import containers
-from morel.compiler.builtins import Text, items_of
+from morel.compiler.builtins import items_of
 from morel.compiler.choice import item_at, operand
 from morel.compiler.facts import rely_on
 from morel.compiler.frame import Closure, Frame, Undefined
 from morel.compiler.source import FunctionSource, Unsupported, annotated, refuse_syntax
 from morel.compiler.tensor_flow import check_condition, merge, symbolic
+from morel.compiler.text import Text, formatted
 
 BINARY = {
     ast.Add: operator.add,
@@ -219,12 +219,8 @@ class Expressions:
 
     def get_FormattedValue(self, node, frame):
         value = self.evaluate(node.value, frame)
-        if symbolic(value) and _core.is_symbolic(value):
-            if node.format_spec is not None or node.conversion not in (-1, 115):
-                raise Unsupported("how a tensor is written ('!r', ':.2f') cannot be chosen in a compiled function")
-            return Text.of([value])
-        convert = {115: str, 114: repr, 97: ascii}.get(node.conversion, lambda v: v)
-        return format(convert(value), "" if node.format_spec is None else self.evaluate(node.format_spec, frame))
+        spec = "" if node.format_spec is None else self.evaluate(node.format_spec, frame)
+        return formatted(value, None if node.conversion == -1 else chr(node.conversion), spec)
 
     def _comprehend(self, generators, frame, add):
         inner = Frame(frame.source, frame)

@@ -13,8 +13,8 @@ from morel.compiler.tree import flatten, unflatten
 from morel.context import get_context
 
 MAX_TRIES = 8
-# Of Python, for the interpreter: one call in the user's code takes about twenty of its own.
-FRAMES_OF_A_CALL = 20
+# Of Python, for the interpreter: one call in the user's code takes up to forty of its own.
+FRAMES_OF_A_CALL = 40
 
 _state = threading.local()
 

@@ -5,10 +5,19 @@ import contextlib
 import inspect
 import linecache
 import os
+import sysconfig
 
 from morel import _core
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+_LIBRARY = sysconfig.get_path("stdlib") + os.sep
+_INSTALLED = tuple(os.path.join(_LIBRARY, name) + os.sep for name in ("site-packages", "dist-packages"))
+
+
+def _is_pythons_own(code):
+    return code.co_filename.startswith(_LIBRARY) and not code.co_filename.startswith(_INSTALLED)
 
 
 class Unsupported(NotImplementedError):
@@ -49,11 +58,10 @@ class FunctionSource:
 
     @classmethod
     def of(cls, function):
-        """The source of a Python function; None for what is called as it is: functions of Morel and installed packages'
+        """The source of a Python function; None for what is called as it is: functions of Morel and of Python's library,
         functions without source, generators."""
         code = function.__code__
-        inside = code.co_filename.startswith(_PACKAGE)
-        if inside and function.__name__ != "construct":
+        if code.co_filename.startswith(_PACKAGE) and function.__name__ != "construct" or _is_pythons_own(code):
             return None
         if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
             return None

@@ -1,6 +1,7 @@
 """Nested tuples, lists and dicts as a list of leaves and a structure."""
 
 from morel import _core
+from morel.compiler.text import Text
 
 
 def plain(value):
@@ -19,6 +20,8 @@ def flatten(value):
             return (type(item), tuple(visit(part) for part in item))
         if isinstance(item, dict):
             return (dict, tuple(map(plain, item)), tuple(visit(part) for part in item.values()))
+        if isinstance(item, Text):
+            return (Text, tuple(visit(part) for part in item.parts))
         leaves.append(item)
         return None
 
@@ -36,6 +39,8 @@ def unflatten(structure, leaves):
         if part[0] is dict:
             return dict(zip(part[1], [build(item) for item in part[2]]))
         items = [build(item) for item in part[1]]
+        if part[0] is Text:
+            return Text.of(items)
         return part[0](*items) if hasattr(part[0], "_fields") else part[0](items)
 
     return build(structure)

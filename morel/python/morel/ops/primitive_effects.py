@@ -1,15 +1,19 @@
 """Primitive classes that do something besides their results: print, update parameters, record summaries."""
 
-from morel import _core
-from morel.ops.primitive_classes import Attributes
+from morel import _core, ops
+from morel.ops.primitive_classes import REQUIRED, Attributes
 
-__all__ = ["ApplyMomentum", "InplaceAddExt", "InplaceSubExt", "Load", "Print", "ScalarSummary"]
+__all__ = ["ApplyMomentum", "InplaceAddExt", "InplaceIndexAdd", "InplaceSubExt", "Load", "Print", "ScalarSummary"]
 
 
 class Print(Attributes):
-    """Prints tensors, numbers and strings."""
+    """Prints tensors, numbers and strings, each on lines of its own; in a compiled function whenever the graph runs."""
 
     def __call__(self, *args):
+        if _core.graph_active():
+            from morel.compiler.builtins import print_lines
+
+            return print_lines(args)
         for arg in args:
             print(repr(arg) if isinstance(arg, _core.Tensor) else arg)
 
@@ -19,6 +23,16 @@ class InplaceAddExt(Attributes):
 
     def __call__(self, input, other, alpha=1):
         return input.add_(other * alpha if alpha != 1 else other)
+
+
+class InplaceIndexAdd(Attributes):
+    """var[indices] += updates along an axis, in place; returns var."""
+
+    _defaults = {"axis": REQUIRED}
+
+    def __call__(self, var, indices, updates):
+        var[...] = ops.index_add(var, indices, updates, self.axis)
+        return var
 
 
 class InplaceSubExt(Attributes):
