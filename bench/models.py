@@ -28,14 +28,17 @@ HEAD_SIZE = WIDTH // HEADS
 
 
 class Weights(dict):
-    """Initial weights in the order of the layers."""
+    """Initial weights in the order of the layers; without a generator they have shapes, but no memory."""
 
-    def __init__(self, generator: np.random.Generator):
+    def __init__(self, generator: np.random.Generator | None):
         super().__init__()
         self.generator = generator
 
     def normal(self, name: str, shape: tuple[int, ...], deviation: float) -> None:
-        self[name] = self.generator.standard_normal(shape, dtype=np.float32) * np.float32(deviation)
+        if self.generator is None:
+            self[name] = np.broadcast_to(np.float32(0), shape)
+        else:
+            self[name] = self.generator.standard_normal(shape, dtype=np.float32) * np.float32(deviation)
 
     def linear(self, name: str, outputs: int, inputs: int, deviation: float | None = None, bias: bool = True) -> None:
         deviation = deviation or inputs**-0.5
@@ -72,7 +75,7 @@ class Model:
     def data(self, generator: np.random.Generator) -> dict[str, np.ndarray]:
         raise NotImplementedError
 
-    def weights(self, generator: np.random.Generator) -> Weights:
+    def weights(self, generator: np.random.Generator | None) -> Weights:
         raise NotImplementedError
 
     def layers(self) -> list[Layer]:
@@ -82,7 +85,7 @@ class Model:
         return self.batch * sum(layer.step_flops() for layer in self.layers())
 
     def weight_count(self) -> int:
-        return sum(array.size for array in self.weights(np.random.default_rng(0)).values())
+        return sum(array.size for array in self.weights(None).values())
 
 
 class Lenet(Model):
