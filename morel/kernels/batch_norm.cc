@@ -173,14 +173,16 @@ struct ForwardParameters {
         mean(args.mean, args.shape.dtype),
         variance(args.variance, args.shape.dtype),
         inverse_std(args.inverse_std, args.shape.dtype),
+        scales(args.scale, args.shape.dtype),
         epsilon(args.epsilon) {}
   void save(int64_t channel, double mean_value, double variance_value) const {
     mean.set(channel, mean_value);
     variance.set(channel, variance_value);
     inverse_std.set(channel, 1.0 / std::sqrt(variance_value + epsilon));
+    scales.set(channel, scale(channel));
   }
   double scale(int64_t channel) const { return gamma.get(channel, 1.0) / std::sqrt(variance.get(channel) + epsilon); }
-  Parameters gamma, beta, mean, variance, inverse_std;
+  Parameters gamma, beta, mean, variance, inverse_std, scales;
   double epsilon;
 };
 
@@ -201,7 +203,7 @@ void train_planes(const BatchNormForward& args, const NormKernels& kernels) {
     return pieces.for_each([&](int64_t channel, int64_t piece) {
       const Moments moments = moments_of(channel, piece);
       p.save(channel, moments.mean, moments.square / moments.count);
-      normalise_planes(args, kernels, pieces, p, channel, piece);
+      if (args.output) normalise_planes(args, kernels, pieces, p, channel, piece);
     });
   }
   std::vector<Moments> partial(args.shape.channels * pieces.count());
@@ -212,7 +214,9 @@ void train_planes(const BatchNormForward& args, const NormKernels& kernels) {
     for (int64_t piece = 0; piece < pieces.count(); ++piece) all.join(partial[channel * pieces.count() + piece]);
     p.save(channel, all.mean, all.square / all.count);
   }
-  pieces.for_each([&](int64_t channel, int64_t piece) { normalise_planes(args, kernels, pieces, p, channel, piece); });
+  if (args.output)
+    pieces.for_each(
+        [&](int64_t channel, int64_t piece) { normalise_planes(args, kernels, pieces, p, channel, piece); });
 }
 
 void normalise_columns(const BatchNormForward& args, const NormKernels& kernels) {
@@ -258,7 +262,7 @@ void train_columns(const BatchNormForward& args, const NormKernels& kernels) {
     for (int64_t channel = begin; channel < end; ++channel)
       p.save(channel, mean[channel - begin], square[channel - begin] / total);
   });
-  normalise_columns(args, kernels);
+  if (args.output) normalise_columns(args, kernels);
 }
 
 }  // namespace

@@ -29,11 +29,12 @@ struct BatchNormForward {
   const void* gamma;  // null: ones
   const void* beta;   // null: zeros
   double epsilon;
-  bool relu;  // output = max(0, normalised)
-  void* output;
-  void* mean;         // [channels]: written when training, read otherwise
-  void* variance;     // [channels], biased: written when training, read otherwise
-  void* inverse_std;  // [channels]: written when training; may be null otherwise
+  bool relu;              // output = max(0, normalised)
+  void* output;           // null: only the statistics are wanted (training)
+  void* mean;             // [channels]: written when training, read otherwise
+  void* variance;         // [channels], biased: written when training, read otherwise
+  void* inverse_std;      // [channels]: written when training; may be null otherwise
+  void* scale = nullptr;  // [channels]: by which input - mean is multiplied, written when training; null: not wanted
 };
 void batch_norm_training(const BatchNormForward& args);
 void batch_norm_inference(const BatchNormForward& args);

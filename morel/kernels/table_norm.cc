@@ -56,6 +56,19 @@ void batch_norm_training(const KernelCall& call) {
                                 call.outs[3].data()});
 }
 
+// The order of the sums follows how the images lie, as in batch_norm_training.
+void batch_norm_statistics(const KernelCall& call) {
+  const Tensor given = call.tensor(0);
+  const Shape& shape = given.shape();
+  const bool as_it_lies = is_channels_last(given) &&
+                          given.strides() == Strides{shape[1] * shape[2] * shape[3], 1, shape[3] * shape[1], shape[1]};
+  const Tensor input = as_it_lies ? given : call.contiguous(0);
+  Parameters parameter(call, input.dtype());
+  kernels::batch_norm_training({batch_shape(input, as_it_lies), input.data(), parameter(1), nullptr, call.number(2),
+                                false, nullptr, call.outs[0].data(), call.outs[1].data(), call.outs[2].data(),
+                                call.outs[3].data()});
+}
+
 void batch_norm_grad(const KernelCall& call) {
   const Tensor& out = call.outs[0];
   const Tensor input = ordered_like(call, 1, out), dout = ordered_like(call, 0, out);
@@ -125,6 +138,7 @@ void class_weights(const KernelCall& call) {
 std::span<const KernelEntry> norm_kernels() {
   static constexpr auto entries = kernel_list({
       {"batch_norm_training", batch_norm_training},
+      {"batch_norm_statistics", batch_norm_statistics},
       {"batch_norm_grad", batch_norm_grad},
       {"group_norm_forward", group_norm_forward},
       {"group_norm_grad", group_norm_grad},

@@ -428,6 +428,36 @@ Syms batch_norm_training_grad(const GradCall& g) {
   return {dx, all.item(1), all.item(2)};
 }
 
+// The same bits as its kernel's.
+Syms batch_norm_in_parts(const Call& c) {
+  Builder& b = c.builder();
+  const int64_t rank = c.rank(0);
+  const DType dtype = c.tensor_dtype(0);
+  const Sym all = b("batch_norm_statistics", c[0], c["weight"], c["eps"]), scale = all.item(3);
+  const Sym shift = c.has("bias") ? b("cast", c["bias"], compute_dtype(dtype)) : b("zeros_like", scale);
+  const Sym y = b("centre_scale_shift", b("cast", c[0], compute_dtype(dtype)), along_channels(all.item(0), rank),
+                  along_channels(scale, rank), along_channels(shift, rank));
+  return {b("cast", y, dtype), all.item(0), all.item(1), all.item(2)};
+}
+
+// Of the cotangents of mean, variance and inverse_std; scale is weight * inverse_std.
+Syms batch_norm_statistics_grad(const GradCall& g) {
+  const int64_t rank = g.rank(0);
+  const Dim count = num_elements(g.shape(0)) / g.shape(0)[1];
+  const Sym rstd = g.out(2);
+  Sym drstd = dout_or_none(g, 2), dweight;
+  if (g.has_dout(3)) {
+    const Sym part = g.has("weight") ? g.dout(3) * g[1] : g.dout(3);
+    drstd = drstd ? drstd + part : part;
+    dweight = g.dout(3) * rstd;
+  }
+  const Sym mean = along_channels(g.out(0), rank);
+  Sym dx = add_moments(g, g.builder()("zeros_like", g[0]), mean, along_channels(rstd, rank),
+                       along_channels(dout_or_none(g, 0), rank), along_channels(drstd, rank), count);
+  if (g.has_dout(1)) dx = dx + along_channels(g.dout(1), rank) * (g[0] - mean) * (2.0 / count);
+  return {dx, dweight};
+}
+
 Syms batch_norm_second(const GradCall& g) {
   Builder& b = g.builder();
   const int64_t rank = g.rank(1);
@@ -483,12 +513,39 @@ void register_batch_norm(Family& add) {
               "sqrt(variance + eps).",
        .axes = "[n] c [...], c, c -> [n] c [...], c, c, c",
        .infer = infer_batch_norm,
+       .compose = batch_norm_in_parts,
        .kernel = true,
        .strides = strides_like<0>,
        .grad = batch_norm_training_grad,
        .saves = {bits({0, 1}), bits({1, 3})},
        .flags = kHidden | kCheap,
        .dtypes = norm_dtypes});
+  add({.name = "batch_norm_statistics",
+       .args = "input: Tensor, weight: Tensor?, eps: float",
+       .doc =
+           "Mean, variance, inverse_std = 1 / sqrt(variance + eps) and weight * inverse_std of the batch, per channel.",
+       .axes = "[n] c [...], c -> c, c, c, c",
+       .infer = [](const ArgView& call) -> Types {
+         const Type statistic{compute_dtype(call.tensor_dtype(0)), Shape{call.shape(0)[1]}};
+         return {statistic, statistic, statistic, statistic};
+       },
+       .kernel = true,
+       .grad = batch_norm_statistics_grad,
+       .saves = {bits({0, 1}), bits({0, 2})},
+       .flags = kHidden,
+       .dtypes = norm_dtypes});
+  add({.name = "centre_scale_shift",
+       .args = "input: Tensor, mean: Tensor, scale: Tensor, shift: Tensor",
+       .doc = "(input - mean) * scale + shift, rounded twice, with broadcasting.",
+       .loop = [](const Expr& x, const Expr& mean, const Expr& scale,
+                  const Expr& shift) { return loops::fma(x - mean, scale, shift); },
+       .grad = [](const GradCall& g) -> Syms {
+         const Sym dx = g.dout() * g[2];
+         return {dx, g.needs(1) ? -dx : Sym(), g.needs(2) ? g.dout() * (g[0] - g[1]) : Sym(), g.dout()};
+       },
+       .saves = {bits({0, 1, 2}), 0},
+       .flags = kHidden,
+       .dtypes = floats});
   add({.name = "batch_norm_grad",
        .args = "dout: Tensor, input: Tensor, weight: Tensor?, mean: Tensor, inverse_std: Tensor",
        .doc = "Gradients of batch_norm_training: of input, weight and bias.",

@@ -76,8 +76,11 @@ class Fuser {
   }
 
   void visit(const Ref<Node>& node) {
-    if (effects_of(*node).writes) {  // what members read may change here
-      for (const auto& group : groups_) group->open = false;
+    if (effects_of(*node).writes) {
+      for_each_written(*node, [&](const Value& value) { close_users(value); });
+      for_each_input(*node, [&](const Value& input) {
+        if (Group* group = find(node_of(input))) group->open = false;
+      });
       return;
     }
     if (Group* group = reshaped_product(*node)) {
@@ -113,11 +116,36 @@ class Fuser {
       home = groups_.back().get();
       home->space = produces ? node->types[0].shape : std::move(space);
     }
+    note_use(*home, *node);
     if (produces) {
       home->producer = node;
       group_of_[node.get()] = home;
     } else {
       add(*home, node, part);
+    }
+  }
+
+  // A group stands where its last member stood, so it cannot grow past a write to what it reads or made. Captures share
+  // memory where they have the same storage; null where it may be anybody's: of parameters and of control flow.
+  static const void* memory_of(const Value& value) {
+    const Node* root = root_of(value);
+    if (root->op) return root->op->control == Control::None || root->op->control == Control::Fused ? root : nullptr;
+    return root->captured ? static_cast<const void*>(root->captured->storage.get()) : nullptr;
+  }
+
+  void note_use(Group& group, const Node& member) {
+    users_[&member].push_back(&group);
+    for_each_input(member, [&](const Value& input) { users_[memory_of(input)].push_back(&group); });
+  }
+
+  void close_users(const Value& written) {
+    const void* memory = memory_of(written);
+    if (!memory)
+      for (const auto& group : groups_) group->open = false;
+    for (const void* one : {memory, static_cast<const void*>(nullptr)}) {
+      std::vector<Group*>& users = users_[one];
+      for (Group* group : users) group->open = false;
+      users.clear();
     }
   }
 
@@ -191,7 +219,9 @@ class Fuser {
   }
 
   void absorb(Group& home, Group& other) {
+    if (other.producer) note_use(home, *other.producer);
     for (Ref<Node>& node : other.members) {
+      note_use(home, *node);
       group_of_[node.get()] = &home;
       home.members.push_back(std::move(node));
     }
@@ -308,6 +338,7 @@ class Fuser {
   Graph& graph_;
   std::vector<std::unique_ptr<Group>> groups_;
   std::unordered_map<const Node*, Group*> group_of_;
+  std::unordered_map<const void*, std::vector<Group*>> users_;  // groups by the memory that they read or made
   std::set<std::pair<const Node*, uint32_t>> visible_;
 };
 

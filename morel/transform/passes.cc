@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "morel/transform/expand.h"
 #include "morel/transform/fold.h"
 #include "morel/transform/fuse.h"
 #include "morel/transform/schedule.h"
@@ -68,6 +69,7 @@ constexpr Pass passes[] = {
        counts["constants"] = folded;
        simplify(graph, evaluate, &counts);
      }},
+    {"expand", true, [](Graph& graph, Evaluator, RuleCounts&) { expand(graph); }},
     {"fuse", true, [](Graph& graph, Evaluator, RuleCounts&) { fuse(graph); }},
     {"schedule", true, [](Graph& graph, Evaluator, RuleCounts&) { schedule_updates(graph); }},
     {"recompute", true, [](Graph& graph, Evaluator, RuleCounts&) { recompute_cheap(graph); }},

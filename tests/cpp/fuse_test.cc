@@ -230,5 +230,72 @@ TEST(Fuse, ProductsStayAlone) {
   EXPECT_EQ(rows->nodes[0]->op->name, "matrix_product");
 }
 
+std::string fused_with_captures(std::string_view text) {
+  const Ref<Graph> graph =
+      parse(text, [](size_t idx, const Type& type) { return sample(type.shape, type.dtype, idx); });
+  optimise(*graph);
+  return print(*graph);
+}
+
+// Running statistics move between a normalisation and what follows it.
+TEST(Fuse, NormalisationOfABatchIsWrittenOut) {
+  EXPECT_EQ(fused_with_captures(R"(graph f(%0: f32[4,128,16,16]) captures(%1: f32[128], %2: f32[128], %3: f32[128]) {
+  %9 = cumsum(%0, 1)
+  %4 = batch_norm_training(%9, %1, %2, 1e-05)
+  %5 = running_update_(%3, %4.1, 0.1, 0)
+  %6 = relu(%4.0)
+  return %6, %4.3
+})"),
+            R"(graph f(%0: f32[4,128,16,16]) captures(%1: f32[128], %2: f32[128], %3: f32[128]) {
+  %4: f32[4,128,16,16] = cumsum(%0, 1, None)
+  %5: f32[128], f32[128], f32[128], f32[128] = batch_norm_statistics(%4, %1, 1e-05)
+  %6: f32[1,128,1,1] = reshape(%2, (1, 128, 1, 1))
+  %7: f32[1,128,1,1] = reshape(%5.3, (1, 128, 1, 1))
+  %8: f32[1,128,1,1] = reshape(%5.0, (1, 128, 1, 1))
+  %9: f32[128] = running_update_(%3, %5.0, 0.1, 0)
+  %10: f32[4,128,16,16] = fused(loop, [%4, %8, %7, %6])
+    graph loop(%0: f32[4,128,16,16], %1: f32[1,128,1,1], %2: f32[1,128,1,1], %3: f32[1,128,1,1]) {
+      %4: f32[4,128,16,16] = centre_scale_shift(%0, %1, %2, %3)
+      %5: f32[4,128,16,16] = relu(%4)
+      return %5
+    }
+  return %10, %5.2
+}
+)");
+  const std::string alone = fused_with_captures(R"(graph f(%0: f32[4,128,16,16]) captures(%1: f32[128], %2: f32[128]) {
+  %3 = batch_norm_training(%0, %1, %2, 1e-05)
+  %4 = sum(%3.0, (2, 3))
+  return %4
+})");
+  EXPECT_NE(alone.find("batch_norm_training"), std::string::npos) << alone;
+}
+
+TEST(Fuse, GroupsGrowPastWritesToOtherMemoryOnly) {
+  const auto fused = [](std::string_view written) {
+    return fused_with_captures(
+               cat("graph f() captures(%0: f32[8,8], %1: f32[8,8], %2: f32[8,8]) {\n %3 = exp(%0)\n %4 = "
+                   "copy_(",
+                   written, ", %2)\n %5 = tanh(%3)\n return %5 }"))
+               .find("fused") != std::string::npos;
+  };
+  EXPECT_TRUE(fused("%1"));
+  EXPECT_FALSE(fused("%0"));  // what the group reads
+  EXPECT_FALSE(fused("%3"));  // what it made
+  const Tensor shared = sample({8});
+  const Ref<Graph> graph =
+      parse(R"(graph f() captures(%0: f32[8], %1: f32[8], %2: f32[8]) {
+  %3 = exp(%0)
+  %4 = copy_(%1, %2)
+  %5 = tanh(%3)
+  return %5
+})",
+            [&](size_t idx, const Type& type) {
+              if (idx == 2) return sample(type.shape);
+              return Tensor::from_storage(shared->storage, {type.shape, contiguous_strides(type.shape), 0}, type.dtype);
+            });
+  optimise(*graph);
+  EXPECT_EQ(print(*graph).find("fused"), std::string::npos) << print(*graph);
+}
+
 }  // namespace
 }  // namespace morel::testing

@@ -6,7 +6,7 @@ import pytest
 import morel as ms
 from morel import Tensor, _core, ops
 
-STAGES = ["0_source", "1_simplify", "2_fold", "3_fuse", "4_schedule", "5_recompute", "6_validate"]
+STAGES = ["0_source", "1_simplify", "2_fold", "3_expand", "4_fuse", "5_schedule", "6_recompute", "7_validate"]
 
 
 def run_a_graph():
@@ -51,7 +51,7 @@ def test_the_environment_asks_for_files(tmp_path, monkeypatch, variables):
     monkeypatch.setenv(folder, str(tmp_path))
     wanted = run_a_graph()
     assert stages_in(tmp_path) == STAGES
-    (path,) = tmp_path.glob("*.6_validate.ir")
+    (path,) = tmp_path.glob("*.7_validate.ir")
     again = _core.Graph.parse(path.read_text())
     again.compile()
     assert again([Tensor(np.array([1, 2], np.float32))])[0].asnumpy().tolist() == wanted
@@ -68,7 +68,7 @@ def test_some_stages_alone(tmp_path, monkeypatch, context):
     context(save_graphs=1, save_graphs_path=str(tmp_path))
     monkeypatch.setenv("MS_DEV_DUMP_IR_PASSES", "_validate,fuse")
     run_a_graph()
-    assert stages_in(tmp_path) == ["3_fuse", "6_validate"]
+    assert stages_in(tmp_path) == ["4_fuse", "7_validate"]
 
 
 def test_levels_out_of_range():
