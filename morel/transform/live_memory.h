@@ -22,26 +22,42 @@ struct Root {
 };
 Root memory_root(const Value& value);
 
-// Memory of a value of a graph, from the node at `first` to that at `last` (positions among the nodes; the number of
-// nodes for what is returned).
+// Memory of a value from the position of the node that makes it to that of the last one that reads it.
 struct Life {
+  Root root;
+  Type type;
   int64_t bytes = 0;
-  size_t first = 0, last = 0;
+  size_t first = 0;
+  std::vector<size_t> uses = {};  // positions of readers, in order; the number of nodes for what is returned
+  size_t last() const { return uses.empty() ? first : uses.back(); }
 };
 
+// Which values of a graph are alive at its nodes. Where a loop may write its result over an operand that dies there,
+// both need the memory of one.
 class LiveMemory {
  public:
   explicit LiveMemory(const Graph& graph);
-  // Null for parameters and captures.
-  const Life* find(const Root& root) const;
-  // The position at which the most is alive, and how much that is.
-  size_t peak() const { return peak_; }
-  int64_t peak_bytes() const { return peak_bytes_; }
+  const std::vector<Life>& lives() const { return lives_; }
+  int64_t bytes_at(size_t position) const { return alive_[position] - shared_[position]; }
+  size_t peak() const;  // the position at which the most is alive
+  int64_t peak_bytes() const { return bytes_at(peak()); }
+  // The life of a value as the node at `position` reads it, or would; null for parameters and captures.
+  const Life* find(const Root& root, size_t position) const;
+
+  // From the node at `position` on a value is another one, made again in front of it.
+  void make_again(const Root& root, size_t position);
+  // One more node reads a value.
+  void add_use(const Root& root, size_t position);
 
  private:
-  std::unordered_map<Root, Life, Root::Hash> lives_;
-  size_t peak_ = 0;
-  int64_t peak_bytes_ = 0;
+  size_t index_of(const Root& root, size_t position) const;
+  void count(const Life& life, int64_t sign);
+  void find_shared(size_t position);
+
+  const Graph& graph_;
+  std::vector<Life> lives_;
+  std::unordered_map<Root, std::vector<size_t>, Root::Hash> lives_of_;  // of a value, in order
+  std::vector<int64_t> alive_, shared_;                                 // bytes, by position
 };
 
 }  // namespace morel

@@ -15,6 +15,7 @@
 #include "morel/transform/expand.h"
 #include "morel/transform/fold.h"
 #include "morel/transform/fuse.h"
+#include "morel/transform/recompute.h"
 #include "morel/transform/schedule.h"
 #include "morel/transform/simplify.h"
 

@@ -7,8 +7,5 @@ namespace morel {
 
 // Updates of many Parameters become several that run as soon as their gradients are there.
 bool schedule_updates(Graph& graph);
-// Values that are cheap to compute are computed again where they are read late, instead of being kept while the most
-// memory is in use.
-bool recompute_cheap(Graph& graph);
 
 }  // namespace morel

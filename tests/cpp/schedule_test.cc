@@ -1,4 +1,4 @@
-// The order of nodes: updates run as soon as they can, cheap values are computed again; results stay the same bits.
+// The order of nodes: updates run as soon as they can; results stay the same bits.
 #include "morel/transform/schedule.h"
 
 #include "morel/runtime/executor.h"
@@ -61,46 +61,6 @@ TEST(Schedule, UpdatesRunWhenTheirGradientIsThere) {
     EXPECT_EQ(elements(first.run(given)[0].tensor()), elements(second.run(given)[0].tensor()));
   EXPECT_EQ(elements(w1), elements(v1));
   EXPECT_EQ(elements(w2), elements(v2));
-}
-
-// A value that is read early and late, with much memory in use in between; `change` may write to what it is made of.
-template <class F>
-Ref<Graph> early_and_late(const Tensor& scale, F&& change) {
-  auto graph = make_ref<Graph>();
-  graph->name = "f";
-  GraphBuilder b(graph);
-  const Sym x(b, graph->add_parameter({DType::Float32, {side, side}}));
-  const Sym y = b("mul", x, Sym(b, b.capture(scale)));
-  const Sym wide = b("concat", Value(Value::List{y.value(), x.value(), x.value(), x.value()}), 1);
-  change(b);
-  Sym wider = wide;
-  for (int i = 0; i < 10; ++i) wider = b("cumsum", wider, 1);
-  const Sym sum = b("sum", wider, nullptr, false);
-  graph->results = {b("sum", b("matmul", y, y), nullptr, false).value(), sum.value()};
-  verify(*graph);
-  return graph;
-}
-
-TEST(Schedule, CheapValuesAreComputedAgain) {
-  const Tensor scale = weight(4);
-  const auto plain = early_and_late(scale, [](GraphBuilder&) {}), lower = early_and_late(scale, [](GraphBuilder&) {});
-  ASSERT_TRUE(recompute_cheap(*lower));
-  verify(*lower);
-  EXPECT_EQ(lower->nodes.size(), plain->nodes.size() + 1);
-  const Executor first(plain), second(lower);
-  EXPECT_LT(second.memory_use().lower_bound, first.memory_use().lower_bound);
-  const Value given[] = {weight(5)};
-  const Values wanted = first.run(given), found = second.run(given);
-  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(elements(found[i].tensor()), elements(wanted[i].tensor()));
-}
-
-TEST(Schedule, NothingIsComputedAgainFromWhatHasChanged) {
-  const Tensor scale = weight(4);
-  const auto graph = early_and_late(scale, [&](GraphBuilder& b) {
-    const Value args[] = {b.capture(scale), b.capture(weight(6))};
-    b.emit(find_op("copy_"), args);
-  });
-  EXPECT_FALSE(recompute_cheap(*graph));
 }
 
 }  // namespace
