@@ -362,3 +362,115 @@ def test_nodes_without_inputs(name, tmp_path):
     (tmp_path / "a.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(ValueError, match=f"its input 0 is missing\nnode: {name}"):
         ms.onnx.load(tmp_path / "a.onnx", jit=False)()
+
+
+@pytest.mark.parametrize("name", ["Concat", "Sum", "Mean", "Max", "Min"])
+@pytest.mark.parametrize("inputs", [[""], ["x", ""], ["", "x"], ["x", "x", ""]])
+def test_nodes_with_empty_inputs(name, inputs, tmp_path):
+    """Operators of any number of operands."""
+    node = onnx.helper.make_node(name, inputs, ["y"], **({"axis": 0} if name == "Concat" else {}))
+    path = made([node], tmp_path / "x.onnx")
+    with pytest.raises(ValueError, match=rf"its input {inputs.index('')} is missing\nnode: {name}"):
+        ms.onnx.load(path, jit=False)(ops.ones((2, 3)))
+
+
+def test_choices_among_sizes(tmp_path):
+    """A shape in which -1 stands for the size that is there, as exporters write it: one graph serves all."""
+    node, constant = onnx.helper.make_node, onnx.numpy_helper.from_array
+    nodes = [
+        node("Shape", ["x"], ["sizes"]),
+        node("Constant", [], ["wanted"], value=constant(np.array([4, -1, -1]))),
+        node("Constant", [], ["left"], value=constant(np.array([-1]))),
+        node("Equal", ["wanted", "left"], ["is_left"]),
+        node("Constant", [], ["one"], value=constant(np.array([1]))),
+        node("Concat", ["one", "sizes"], ["all"], axis=0),
+        node("Where", ["is_left", "all", "wanted"], ["shape"]),
+        node("Expand", ["x", "shape"], ["y"]),
+    ]
+    cell = ms.onnx.load(made(nodes, tmp_path / "x.onnx"), jit=False)
+    call = ms.jit(lambda x: cell(x))
+    for rows in (2, 3, 5):
+        assert call(ops.ones((rows, 7))).shape == (4, rows, 7)
+    assert call.__compiled__.compiled == 1
+
+
+def test_branch_by_size(tmp_path):
+    """Which branch runs follows from a size: the other one is not built, and may not fit."""
+    helper = onnx.helper
+
+    def branch(name, sizes):
+        result = helper.make_tensor_value_info(name, 1, None)
+        node = helper.make_node("Split", ["x"], [name, *[f"{name}{i}" for i in range(sizes - 1)]], num_outputs=sizes)
+        return helper.make_graph([node], name, [], [result])
+
+    nodes = [
+        helper.make_node("Size", ["x"], ["size"]),
+        helper.make_node("Constant", [], ["four"], value_int=4),
+        helper.make_node("Equal", ["size", "four"], ["is_four"]),
+        helper.make_node("If", ["is_four"], ["y"], then_branch=branch("a", 4), else_branch=branch("b", 5)),
+    ]
+    cell = ms.onnx.load(made(nodes, tmp_path / "x.onnx", (4,)))
+    assert cell(ops.ones((4,))).shape == cell(ops.ones((5,))).shape == (1,)
+
+
+@pytest.mark.parametrize(
+    "equation,shapes",
+    [
+        ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]),
+        ("bhqd,bhkd->bhqk", [(2, 3, 4, 5), (2, 3, 6, 5)]),
+        ("...ij,...kj->...ki", [(2, 3, 4, 5), (2, 3, 6, 5)]),
+        ("i,j->ji", [(2,), (3,)]),
+        ("ba,bc", [(2, 3), (2, 4)]),
+        ("iij->j", [(3, 3, 2)]),
+    ],
+)
+def test_einsum(equation, shapes, tmp_path):
+    value = onnx.helper.make_tensor_value_info
+    names = [f"x{i}" for i in range(len(shapes))]
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Einsum", names, ["y"], equation=equation)],
+        "g",
+        [value(name, 1, shape) for name, shape in zip(names, shapes)],
+        [value("y", 1, None)],
+    )
+    path = tmp_path / "x.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)]), str(path))
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    same([ms.onnx.load(path)(*map(Tensor, arrays))], [np.einsum(equation, *arrays)])
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("sizes", [(9, 4), (3, 8)])
+def test_resize(mode, sizes, tmp_path):
+    """Along both axes, up and down; its gradient is that of a sum of weighted elements."""
+    node, constant = onnx.helper.make_node, onnx.numpy_helper.from_array
+    nodes = [
+        node("Constant", [], ["sizes"], value=constant(np.array([1, 2, *sizes]))),
+        node("Resize", ["x", "", "", "sizes"], ["y"], mode=mode, coordinate_transformation_mode="pytorch_half_pixel"),
+    ]
+    path = made(nodes, tmp_path / "x.onnx", (1, 2, 5, 7))
+    x = np.random.default_rng(0).standard_normal((1, 2, 5, 7)).astype(np.float32)
+    cell = ms.onnx.load(path)
+    same([cell(Tensor(x))], run_reference(str(path), [x]))
+    gradient = ms.grad(lambda x: cell(x).sum())(Tensor(x))
+    np.testing.assert_allclose(gradient.sum(), 2 * sizes[0] * sizes[1], rtol=1e-5)
+
+
+def test_attention_of_a_cache(tmp_path):
+    """Compiled once for all lengths of the cache, and the same as all positions at once."""
+    node = onnx.helper.make_node(
+        "Attention", ["x", "k", "v", "", "past_k", "past_v"], ["y", "all_k", "all_v"], is_causal=1
+    )
+    value = onnx.helper.make_tensor_value_info
+    inputs = [value(name, 1, ["b", "h", name, 4]) for name in ("x", "k", "v", "past_k", "past_v")]
+    graph = onnx.helper.make_graph([node], "g", inputs, [value(name, 1, None) for name in ("y", "all_k", "all_v")])
+    path = tmp_path / "x.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 23)]), str(path))
+    cell = ms.onnx.load(path)
+    rng = np.random.default_rng(0)
+    q, k, v = (Tensor(rng.standard_normal((1, heads, 9, 4)).astype(np.float32)) for heads in (4, 2, 2))
+    whole = ops.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    for first in (3, 5, 6):
+        y, all_k, all_v = cell(q[:, :, first:], k[:, :, first:], v[:, :, first:], k[:, :, :first], v[:, :, :first])
+        same([y, all_k, all_v], [whole[:, :, first:], k, v])

@@ -8,7 +8,6 @@
 
 namespace morel::onnx {
 
-constexpr int64_t most_turns = 256;         // of a loop that is written out
 constexpr int64_t largest_constant = 4096;  // elements of what is computed at once
 
 Tensor tensor_of(const TensorData& data) {
@@ -29,6 +28,7 @@ std::optional<Ints> integers_of(const Value& value) {
   for (int64_t i = 0; i < tensor.size(); ++i) {
     if (tensor.dtype() == DType::Int64) out.push_back(tensor.as<int64_t>()[i]);
     else if (tensor.dtype() == DType::Int32) out.push_back(tensor.as<int32_t>()[i]);
+    else if (tensor.dtype() == DType::Bool) out.push_back(tensor.as<bool>()[i]);
     else return {};
   }
   return out;
@@ -48,6 +48,15 @@ std::optional<double> number_of(const Value& value) {
 Item item_of(Value value) { return {.value = std::move(value), .known = {}}; }
 Item item_of(Ints list) { return {.value = {}, .known = std::move(list)}; }
 Item item_of(Dim scalar) { return {.value = {}, .known = Ints{scalar}, .is_scalar = true}; }
+Sym places(Builder& b, Dim count, const Ints& shape) {
+  return b("reshape", b("arange", 0, count, 1, DType::Int64), shape);
+}
+int64_t axis_of(int64_t axis, int64_t rank) {
+  const int64_t out = axis < 0 ? axis + rank : axis;
+  MOREL_CHECK(out >= 0 && out < std::max<int64_t>(rank, 1), Value, "axis ", axis, " is out of range for ", rank,
+              " axes");
+  return out;
+}
 
 namespace {
 
@@ -68,6 +77,10 @@ Sym materialised(Builder& b, const Item& item) {
 }
 
 }  // namespace
+
+void require(const Items& inputs, size_t idx) {
+  MOREL_CHECK(idx < inputs.size() && !inputs[idx].is_none(), Value, "its input ", idx, " is missing");
+}
 
 Sym NodeCall::operator[](size_t idx) const {
   if (!has(idx)) return {};
@@ -249,7 +262,7 @@ class MappedNode {
       if (rule.is_required && !call_.has(at)) return fail("its '", spec.name, "' is missing");
       if (spec.kinds & kTensors) {
         Value::List all;
-        for (next = at; next < call_.size(); ++next) all.push_back(call_[next].value());
+        for (next = at; next < call_.size(); ++next) all.push_back(call_.given(next).value());
         if (!set(arg, Value(all), spec.name)) return false;
       } else if (spec.kinds & kTensor) {
         if (call_.has(at) && !set(arg, call_[at].value(), spec.name)) return false;
@@ -257,7 +270,7 @@ class MappedNode {
         return false;
       }
       if (rule.is_repeated)
-        for (; next < call_.size(); ++next) further_.push_back(call_[next]);
+        for (; next < call_.size(); ++next) further_.push_back(call_.given(next));
     }
     for (; next < call_.size(); ++next)
       if (call_.has(next)) return fail("its input ", next, " is not known");
@@ -311,7 +324,8 @@ class MappedNode {
 };
 
 const ImportEntry* find_rule(const NodeData& node, int64_t opset) {
-  for (const auto& rules : {shape_rules(), math_rules(), window_rules(), recurrent_rules()})
+  for (const auto& rules : {shape_rules(), math_rules(), window_rules(), resize_rules(), recurrent_rules(),
+                            attention_rules(), quant_rules(), signal_rules(), einsum_rules()})
     for (const ImportEntry& entry : rules)
       if (entry.name == node.type && opset < entry.before) return &entry;
   return nullptr;
@@ -394,7 +408,7 @@ class Import {
   static bool is_constant(const Items& inputs) {
     int64_t size = 0;
     for (const Item& item : inputs) {
-      if (item.is_none()) continue;
+      if (item.is_none() || (item.known && std::ranges::none_of(*item.known, &Dim::is_symbolic))) continue;
       if (!item.is_constant) return false;
       size += item.value.tensor_impl()->size;
     }
@@ -431,7 +445,8 @@ class Import {
       return outs;
     };
     if (const ImportEntry* entry = find_rule(node, model_.opset_)) {
-      for (size_t i = 0; i < entry->inputs; ++i) MOREL_CHECK(call.has(i), Value, "its input ", i, " is missing");
+      const size_t count = entry->inputs == every_input ? std::max<size_t>(call.size(), 1) : entry->inputs;
+      for (size_t i = 0; i < count; ++i) call.given(i);
       if (std::optional<Items> outs = entry->rule(call)) return marked(std::move(*outs));
     }
     std::string reasons;
@@ -468,10 +483,18 @@ class Import {
     return out;
   }
 
+  // One number that is known.
+  static std::optional<double> number_in(const Item& item) {
+    if (!item.known) return number_of(item.value);
+    if (item.known->size() != 1 || (*item.known)[0].is_symbolic()) return {};
+    return static_cast<double>(static_cast<int64_t>((*item.known)[0]));
+  }
+
   Items branch(const NodeData& node, const Items& inputs) {
     const GraphData &then = body_of(node, "then_branch"), &orelse = body_of(node, "else_branch");
-    const Value condition = tensor(inputs.at(0));
-    if (const std::optional<double> known = number_of(condition)) return inner(*known != 0 ? then : orelse, {});
+    require(inputs, 0);
+    if (const std::optional<double> known = number_in(inputs[0])) return inner(*known != 0 ? then : orelse, {});
+    const Value condition = tensor(inputs[0]);
     const Values outs = target_.control.branch(
         condition, [&] { return tensors(inner(then, {})); }, [&] { return tensors(inner(orelse, {})); });
     return items({outs.data(), outs.size()});
@@ -487,18 +510,16 @@ class Import {
     MOREL_CHECK(inputs.size() >= 2 && body.inputs.size() == inputs.size() && body.outputs.size() + 1 >= inputs.size(),
                 Value, "its body has ", body.inputs.size(), " inputs and ", body.outputs.size(), " outputs");
     const size_t carried = inputs.size() - 2;
-    std::optional<double> most;
-    if (inputs[0].is_none()) most = static_cast<double>(int64_t{1} << 62);
-    else if (inputs[0].known && !(*inputs[0].known)[0].is_symbolic())
-      most = static_cast<double>(static_cast<int64_t>((*inputs[0].known)[0]));
-    else most = number_of(inputs[0].value);
+    for (size_t i = 2; i < inputs.size(); ++i) require(inputs, i);
+    const std::optional<double> most =
+        inputs[0].is_none() ? static_cast<double>(int64_t{1} << 62) : number_in(inputs[0]);
     Items state(inputs.begin() + 2, inputs.end());
     std::vector<Items> scanned(body.outputs.size() - 1 - carried);
     Item again = inputs[1].is_none() ? item_of(flag(true)) : inputs[1];
     // Turn after turn, as long as it is known whether there is another one.
-    const bool is_unknown = !most || !number_of(again.value) || (*most > most_turns && is_symbolic(state));
+    const bool is_unknown = !most || !number_in(again) || (*most > most_turns && is_symbolic(state));
     for (int64_t i = 0; !is_unknown; ++i) {
-      const std::optional<double> goes_on = number_of(again.value);
+      const std::optional<double> goes_on = number_in(again);
       if (!goes_on) break;
       if (static_cast<double>(i) >= *most || *goes_on == 0) return with_scanned(std::move(state), scanned);
       Items given{turn(i), again};
@@ -561,6 +582,7 @@ class Import {
     MOREL_CHECK(
         model_.opset_ >= 9 && count && count->integer >= 1 && count->integer <= static_cast<int64_t>(inputs.size()),
         NotImplemented, "it has the form of opset ", model_.opset_);
+    for (size_t i = 0; i < inputs.size(); ++i) require(inputs, i);
     const size_t sequences = static_cast<size_t>(count->integer), carried = inputs.size() - sequences;
     MOREL_CHECK(body.inputs.size() == inputs.size() && body.outputs.size() >= carried, Value, "its body does not fit");
     const auto list = [&](std::string_view name, size_t size) {

@@ -6,6 +6,8 @@
 
 namespace morel::onnx {
 
+inline constexpr int64_t most_turns = 256;  // of a loop that is written out
+
 // The integers of a tensor that exists; nothing where it does not, is large, or holds others.
 std::optional<Ints> integers_of(const Value& value);
 Item item_of(Value value);
@@ -14,6 +16,18 @@ Item item_of(Dim scalar);
 // The number in a tensor of one element that exists.
 std::optional<double> number_of(const Value& value);
 Tensor tensor_of(const TensorData& data);
+// One result, or several.
+template <class... More>
+std::optional<Items> results_of(const Sym& first, const More&... more) {
+  return Items{item_of(first.value()), item_of(more.value())...};
+}
+// 0, 1, 2 ... as a tensor of this shape.
+Sym places(Builder& b, Dim count, const Ints& shape);
+// From 0 on; ValueError where a tensor of `rank` has no such axis.
+int64_t axis_of(int64_t axis, int64_t rank);
+
+// ValueError where an input is missing.
+void require(const Items& inputs, size_t idx);
 
 class NodeCall {
  public:
@@ -34,6 +48,11 @@ class NodeCall {
   }
   // As a tensor; null where it is missing.
   Sym operator[](size_t idx) const;
+  // ValueError where it is missing.
+  Sym given(size_t idx) const {
+    require(inputs_, idx);
+    return (*this)[idx];
+  }
   // As numbers that are known; NotImplemented otherwise.
   Ints ints(size_t idx) const;
   Ints ints_or(size_t idx, Ints fallback) const { return has(idx) ? ints(idx) : fallback; }
@@ -55,7 +74,9 @@ class NodeCall {
 };
 
 // Nothing: the mappings of entries are asked.
-using ImportRule = std::optional<Items> (*)(const NodeCall& call);
+using Result = std::optional<Items>;
+using ImportRule = Result (*)(const NodeCall& call);
+inline constexpr size_t every_input = 1000;
 struct ImportEntry {
   std::string_view name;
   ImportRule rule;
@@ -65,7 +86,12 @@ struct ImportEntry {
 std::span<const ImportEntry> shape_rules();
 std::span<const ImportEntry> math_rules();
 std::span<const ImportEntry> window_rules();
+std::span<const ImportEntry> resize_rules();
 std::span<const ImportEntry> recurrent_rules();
+std::span<const ImportEntry> attention_rules();
+std::span<const ImportEntry> quant_rules();
+std::span<const ImportEntry> signal_rules();
+std::span<const ImportEntry> einsum_rules();
 
 // A node over integers that are known but for sizes: nothing where it is none.
 std::optional<Item> compute_sizes(const NodeCall& call);

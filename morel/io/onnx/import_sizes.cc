@@ -23,11 +23,20 @@ using Combine = Dim (*)(Dim, Dim);
 struct Arithmetic {
   std::string_view name;
   Combine combine;
+  bool is_truth = false;
 };
+// A truth about sizes holds for all for which it comes out the same: the graph is one for these.
 const Arithmetic arithmetic[] = {{"Add", [](Dim a, Dim b) { return a + b; }},
                                  {"Sub", [](Dim a, Dim b) { return a - b; }},
                                  {"Mul", [](Dim a, Dim b) { return a * b; }},
-                                 {"Div", quotient}};
+                                 {"Div", quotient},
+                                 {"Equal", [](Dim a, Dim b) { return Dim(a == b); }, true},
+                                 {"Less", [](Dim a, Dim b) { return Dim(a < b); }, true},
+                                 {"LessOrEqual", [](Dim a, Dim b) { return Dim(a <= b); }, true},
+                                 {"Greater", [](Dim a, Dim b) { return Dim(a > b); }, true},
+                                 {"GreaterOrEqual", [](Dim a, Dim b) { return Dim(a >= b); }, true},
+                                 {"And", [](Dim a, Dim b) { return Dim(a != 0 && b != 0); }, true},
+                                 {"Or", [](Dim a, Dim b) { return Dim(a != 0 || b != 0); }, true}};
 
 std::optional<Item> combine(const NodeCall& c, Combine fn) {
   const auto a = known_of(c, 0), b = known_of(c, 1);
@@ -38,6 +47,19 @@ std::optional<Item> combine(const NodeCall& c, Combine fn) {
   for (size_t i = 0; i < count; ++i)
     out.known->push_back(fn((*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]));
   out.is_scalar = is_scalar(c, 0) && is_scalar(c, 1);
+  return out;
+}
+
+std::optional<Item> choose(const NodeCall& c) {
+  const auto which = known_of(c, 0), a = known_of(c, 1), b = known_of(c, 2);
+  if (!which || !a || !b) return {};
+  const size_t count = std::max({which->size(), a->size(), b->size()});
+  for (const auto* list : {&*which, &*a, &*b})
+    if (list->size() != count && list->size() != 1) return {};
+  const auto at = [](const Ints& list, size_t i) { return list[list.size() == 1 ? 0 : i]; };
+  Item out = item_of(Ints{});
+  for (size_t i = 0; i < count; ++i) out.known->push_back(at(*which, i) != 0 ? at(*a, i) : at(*b, i));
+  out.is_scalar = is_scalar(c, 0) && is_scalar(c, 1) && is_scalar(c, 2);
   return out;
 }
 
@@ -94,8 +116,15 @@ std::optional<Item> compute_sizes(const NodeCall& c) {
   if (!dtype) return {};
   std::optional<Item> out;
   const std::string& type = c.node().type;
-  for (const Arithmetic& entry : arithmetic)
-    if (entry.name == type) out = combine(c, entry.combine);
+  for (const Arithmetic& entry : arithmetic) {
+    if (entry.name != type) continue;
+    out = combine(c, entry.combine);
+    if (entry.is_truth) dtype = DType::Bool;
+  }
+  if (type == "Not" && (out = same_numbers(c, c.item(0).is_scalar)))
+    for (Dim& number : *out->known) number = number == 0;
+  if (type == "Where" && c.size() == 3 && (out = choose(c)))
+    dtype = c.item(1).known ? c.item(1).dtype : dtype_of_value(c.item(1).value);
   if (type == "Gather") out = gather(c);
   if (type == "Concat") out = concat(c);
   if (type == "Slice") out = slice(c);

@@ -4,9 +4,6 @@
 namespace morel::onnx {
 namespace {
 
-using Result = std::optional<Items>;
-
-Result one(const Sym& value) { return Items{item_of(value.value())}; }
 Sym like(const NodeCall& c, const Sym& value, const Sym& x) { return c.b("cast", value, x.dtype()); }
 Ints axes_from(int64_t first, int64_t rank) {
   Ints out;
@@ -19,9 +16,9 @@ Ints axes_from(int64_t first, int64_t rank) {
 Result sum(const NodeCall& c) {
   Sym out = c[0];
   for (size_t i = 1; i < c.size(); ++i) out = out + c[i];
-  return one(out);
+  return results_of(out);
 }
-Result mean(const NodeCall& c) { return one(Sym(c.b, (*sum(c))[0].value) / static_cast<double>(c.size())); }
+Result mean(const NodeCall& c) { return results_of(Sym(c.b, (*sum(c))[0].value) / static_cast<double>(c.size())); }
 
 template <size_t count>
 Result nothing_to_do(const NodeCall& c) {
@@ -37,30 +34,29 @@ Result clip(const NodeCall& c) {
   return c.node().find("min") || c.node().find("max") ? std::nullopt : nothing_to_do<1>(c);
 }
 Result hard_sigmoid(const NodeCall& c) {
-  return one(c.b("hardtanh", c[0] * c.real("alpha", 0.2) + c.real("beta", 0.5), 0.0, 1.0));
+  return results_of(c.b("hardtanh", c[0] * c.real("alpha", 0.2) + c.real("beta", 0.5), 0.0, 1.0));
 }
 Result selu(const NodeCall& c) {
   const double alpha = c.real("alpha", 1.67326319217681884765625), gamma = c.real("gamma", 1.05070102214813232421875);
-  return one(c.b("exponential_unit", c[0], gamma, gamma * alpha, 1.0));
+  return results_of(c.b("exponential_unit", c[0], gamma, gamma * alpha, 1.0));
 }
 Result shrink(const NodeCall& c) {
   const double lambda = c.real("lambd", 0.5), bias = c.real("bias", 0.0);
   const Sym x = c[0], zero = c.b("zeros_like", x);
   const Sym low = c.b("where", c.b("less", x, -lambda), like(c, x + bias, x), zero);
-  return one(c.b("where", c.b("greater", x, lambda), like(c, x - bias, x), low));
+  return results_of(c.b("where", c.b("greater", x, lambda), like(c, x - bias, x), low));
 }
 Result thresholded_relu(const NodeCall& c) {
-  return one(c.b("where", c.b("greater", c[0], c.real("alpha", 1.0)), c[0], c.b("zeros_like", c[0])));
+  return results_of(c.b("where", c.b("greater", c[0], c.real("alpha", 1.0)), c[0], c.b("zeros_like", c[0])));
 }
 // 1 at the first of the largest elements.
 Result hardmax(const NodeCall& c) {
   const Sym x = c[0];
   const int64_t axis = c.attribute("axis", -1);
   Ints line(static_cast<size_t>(x.rank()), 1);
-  const size_t at = static_cast<size_t>(axis < 0 ? axis + x.rank() : axis);
+  const size_t at = static_cast<size_t>(axis_of(axis, x.rank()));
   line[at] = x.shape()[at];
-  const Sym places = c.b("reshape", c.b("arange", 0, x.shape()[at], 1, DType::Int64), line);
-  return one(like(c, c.b("equal", places, c.b("argmax", x, axis, true)), x));
+  return results_of(like(c, c.b("equal", places(c.b, line[at], line), c.b("argmax", x, axis, true)), x));
 }
 // Before opset 13: over all axes from `axis` on, as one.
 template <bool is_log>
@@ -70,8 +66,15 @@ Result flat_softmax(const NodeCall& c) {
   Dim rows = 1, columns = 1;
   for (int64_t i = 0; i < rank; ++i) (i < axis ? rows : columns) *= x.dim(i);
   const Sym flat = c.b("reshape", x, Ints{rows, columns});
-  return one(c.b("reshape", is_log ? c.b("log_softmax", flat, -1) : c.b("softmax", flat, -1), Ints(x.shape())));
+  return results_of(c.b("reshape", is_log ? c.b("log_softmax", flat, -1) : c.b("softmax", flat, -1), Ints(x.shape())));
 }
+
+Sym swish_of(const NodeCall& c) {
+  const double alpha = c.real("alpha", 1.0);
+  return alpha == 1 ? c.b("silu", c[0]) : c[0] * c.b("sigmoid", c[0] * alpha);
+}
+Result swish(const NodeCall& c) { return results_of(swish_of(c)); }
+Result swiglu(const NodeCall& c) { return results_of(swish_of(c) * c[1]); }
 
 Result gemm(const NodeCall& c) {
   const auto operand = [&](size_t idx, const char* flag) {
@@ -82,27 +85,35 @@ Result gemm(const NodeCall& c) {
     return {};  // a dense layer
   Sym out = c.b("matmul", operand(0, "transA"), operand(1, "transB"));
   if (alpha != 1) out = like(c, out * alpha, c[0]);
-  if (!c.has(2)) return one(out);
-  return one(out + (beta == 1 ? c[2] : like(c, c[2] * beta, c[0])));
+  if (!c.has(2)) return results_of(out);
+  return results_of(out + (beta == 1 ? c[2] : like(c, c[2] * beta, c[0])));
 }
 
 Result is_inf(const NodeCall& c) {
   const bool negative = c.attribute("detect_negative", 1), positive = c.attribute("detect_positive", 1);
   const Sym any = c.b("isinf", c[0]);
   if (negative && positive) return {};
-  if (!negative && !positive) return one(c.b("logical_and", any, false));
-  return one(c.b("logical_and", any, positive ? c.b("greater", c[0], 0.0) : c.b("less", c[0], 0.0)));
+  if (!negative && !positive) return results_of(c.b("logical_and", any, false));
+  return results_of(c.b("logical_and", any, positive ? c.b("greater", c[0], 0.0) : c.b("less", c[0], 0.0)));
 }
 
-Result cumsum(const NodeCall& c) {
+// From the end, or without the element itself.
+template <bool is_product>
+Result cumulative(const NodeCall& c) {
   const bool exclusive = c.attribute("exclusive", 0), reverse = c.attribute("reverse", 0);
-  if (!exclusive && !reverse) return {};
-  const Sym x = c[0];
-  const int64_t given = c.ints(1)[0], axis = given < 0 ? given + x.rank() : given;
-  const Sym from = reverse ? c.b("flip", x, Ints{axis}) : x;
-  Sym out = like(c, c.b("cumsum", from, axis), x);
-  if (exclusive) out = out - from;
-  return one(reverse ? c.b("flip", out, Ints{axis}) : out);
+  if (!is_product && !exclusive && !reverse) return {};
+  Builder& b = c.b;
+  Sym x = c[0];
+  const int64_t axis = axis_of(c.ints(1)[0], x.rank());
+  if (reverse) x = b("flip", x, Ints{axis});
+  if (exclusive) {
+    Ints shape(x.shape());
+    shape[static_cast<size_t>(axis)] = 1;
+    const Sym first = b("full", shape, is_product ? 1 : 0, x.dtype());
+    x = b("concat", Syms{first, b("narrow", x, axis, 0, x.dim(axis) - 1)}, axis);
+  }
+  const Sym out = like(c, is_product ? b("cumprod", x, axis) : b("cumsum", x, axis), x);
+  return results_of(reverse ? b("flip", out, Ints{axis}) : out);
 }
 
 // -- reductions --
@@ -121,6 +132,30 @@ const Reduction reductions[] = {
     {"ReduceSumSquare", 18, [](const NodeCall&, const Sym& x) { return x * x; }, whole},
     {"ReduceLogSum", 18, whole, [](const NodeCall& c, const Sym& x) { return like(c, c.b("log", x), c[0]); }}};
 
+// Without elements the largest is the least number of the type, the smallest the greatest; NoResult for others.
+Result extreme_of_nothing(const NodeCall& c, const Ints& axes, bool keep) {
+  const std::string& type = c.node().type;
+  const bool is_low = type == "ReduceMax" || type == "ReduceLogSumExp";
+  if (!is_low && type != "ReduceMin") return {};
+  const Sym x = c[0];
+  Ints shape(x.shape());
+  bool is_empty = false;
+  for (const Dim axis : axes) {
+    Dim& size = shape[static_cast<size_t>(axis_of(axis, x.rank()))];
+    is_empty |= size.identical(0);
+    size = 1;
+  }
+  if (!is_empty) return {};
+  const auto limit = visit_dtype(x.dtype(), [&](auto tag) -> Value {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<int64_t>(is_low ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max());
+    else return is_low ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  });
+  const Sym out = c.b("full", shape, limit, x.dtype());
+  return results_of(keep ? out : c.b("squeeze", out, axes));
+}
+
 // No axes: all, or none where the node says so.
 Result reduce(const NodeCall& c) {
   const Reduction* found = nullptr;
@@ -136,24 +171,26 @@ Result reduce(const NodeCall& c) {
     if (is_noop) return Items{c.item(0)};
     if (c[0].dtype() == DType::Bool) {
       const Value over = is_none ? Value() : Value(*axes);
-      return one(c.node().type == "ReduceMax" ? c.b("any", c[0], over, keep) : c.b("all", c[0], over, keep));
+      return results_of(c.node().type == "ReduceMax" ? c.b("any", c[0], over, keep) : c.b("all", c[0], over, keep));
     }
+    if (const Result nothing = extreme_of_nothing(c, is_none ? axes_from(0, c[0].rank()) : *axes, keep)) return nothing;
     if (!is_none || c.node().type != "ReduceLogSumExp") return {};
-    return one(like(c, c.b("logsumexp", c[0], axes_from(0, c[0].rank()), keep), c[0]));
+    return results_of(like(c, c.b("logsumexp", c[0], axes_from(0, c[0].rank()), keep), c[0]));
   }
   const Sym x = found->before(c, c[0]);
   const Sym total = is_noop ? x : like(c, c.b("sum", x, is_none ? Value() : Value(*axes), keep), c[0]);
-  return one(found->after(c, total));
+  return results_of(found->after(c, total));
 }
 
 template <bool largest>
 Result arg_extremum(const NodeCall& c) {
   if (!c.attribute("select_last_index", 0)) return {};
   const Sym x = c[0];
-  const int64_t given = c.attribute("axis", 0), axis = given < 0 ? given + x.rank() : given;
+  const int64_t axis = axis_of(c.attribute("axis", 0), x.rank());
   const bool keep = c.attribute("keepdims", 1);
   const Sym turned = c.b("flip", x, Ints{axis});
-  return one((x.dim(axis) - 1) - (largest ? c.b("argmax", turned, axis, keep) : c.b("argmin", turned, axis, keep)));
+  return results_of((x.dim(axis) - 1) -
+                    (largest ? c.b("argmax", turned, axis, keep) : c.b("argmin", turned, axis, keep)));
 }
 
 // -- normalisation --
@@ -185,7 +222,7 @@ Result rms_norm(const NodeCall& c) {
   const Sym x = c.b("cast", c[0], DType::Float32);
   const Sym scale =
       c.b("rsqrt", c.b("mean", x * x, axes_from(c.attribute("axis", -1), x.rank()), true) + c.real("epsilon", 1e-5));
-  return one(like(c, x * scale, c[0]) * c[1]);
+  return results_of(like(c, x * scale, c[0]) * c[1]);
 }
 
 Result batch_norm(const NodeCall& c) {
@@ -211,7 +248,7 @@ Result group_norm(const NodeCall& c) {
     return c.b("reshape", c.b("broadcast_to", c.b("reshape", c[idx], Ints{groups, 1}), Ints{groups, each}),
                Ints{groups * each});
   };
-  return one(c.b("group_norm", c[0], groups, wide(1), wide(2), c.real("epsilon", 1e-5)));
+  return results_of(c.b("group_norm", c[0], groups, wide(1), wide(2), c.real("epsilon", 1e-5)));
 }
 
 Result lp_normalization(const NodeCall& c) {
@@ -219,13 +256,13 @@ Result lp_normalization(const NodeCall& c) {
   const int64_t axis = c.attribute("axis", -1);
   const Sym size =
       c.attribute("p", 2) == 1 ? c.b("sum", c.b("abs", x), axis, true) : c.b("sqrt", c.b("sum", x * x, axis, true));
-  return one(c.b("where", c.b("equal", size, 0.0), c.b("zeros_like", x), x / size));
+  return results_of(c.b("where", c.b("equal", size, 0.0), c.b("zeros_like", x), x / size));
 }
 
 Result mean_variance(const NodeCall& c) {
   const Ints axes = c.list("axes", {0, 2, 3});
   const Sym x = c[0], mean = c.b("mean", x, axes, true), centred = x - mean;
-  return one(centred / (c.b("sqrt", c.b("mean", centred * centred, axes, true)) + 1e-9));
+  return results_of(centred / (c.b("sqrt", c.b("mean", centred * centred, axes, true)) + 1e-9));
 }
 
 // x / (bias + alpha / size * sum of squares of neighbouring channels)^beta
@@ -241,8 +278,8 @@ Result lrn(const NodeCall& c) {
     const Sym part = c.b("narrow", squares, 1, i, x.dim(1));
     total = total ? total + part : part;
   }
-  return one(x / c.b("pow", total * (c.real("alpha", 1e-4) / static_cast<double>(size)) + c.real("bias", 1.0),
-                     c.real("beta", 0.75)));
+  return results_of(x / c.b("pow", total * (c.real("alpha", 1e-4) / static_cast<double>(size)) + c.real("bias", 1.0),
+                            c.real("beta", 0.75)));
 }
 
 // -- losses --
@@ -256,10 +293,10 @@ Result cross_entropy(const NodeCall& c) {
   return Items{item_of(loss.value()), item_of(probabilities.value())};
 }
 
-const ImportEntry entries[] = {{"Sum", sum},
-                               {"Mean", mean},
-                               {"Max", nothing_to_do<1>},
-                               {"Min", nothing_to_do<1>},
+const ImportEntry entries[] = {{"Sum", sum, every_input},
+                               {"Mean", mean, every_input},
+                               {"Max", nothing_to_do<1>, every_input},
+                               {"Min", nothing_to_do<1>, every_input},
                                {"Clip", clip},
                                {"Selu", selu},
                                {"HardSigmoid", hard_sigmoid},
@@ -268,9 +305,12 @@ const ImportEntry entries[] = {{"Sum", sum},
                                {"Hardmax", hardmax},
                                {"Softmax", flat_softmax<false>, 1, 13},
                                {"LogSoftmax", flat_softmax<true>, 1, 13},
+                               {"Swish", swish},
+                               {"SwiGLU", swiglu, 2},
                                {"Gemm", gemm, 2},
                                {"IsInf", is_inf},
-                               {"CumSum", cumsum, 2},
+                               {"CumSum", cumulative<false>, 2},
+                               {"CumProd", cumulative<true>, 2},
                                {"ReduceL1", reduce},
                                {"ReduceL2", reduce},
                                {"ReduceSumSquare", reduce},

@@ -1,12 +1,8 @@
-// Import rules: convolution and pooling of other than images, transposed convolution, resizing.
+// Import rules: convolution and pooling of other than images, transposed convolution.
 #include "morel/io/onnx/import_rules.h"
 
 namespace morel::onnx {
 namespace {
-
-using Result = std::optional<Items>;
-
-Result one(const Sym& value) { return Items{item_of(value.value())}; }
 
 // What a window over one axis, or two, is; over one as over two, the first of size 1.
 struct Window {
@@ -27,7 +23,7 @@ std::optional<Window> window_of(const NodeCall& c, const Ints& kernel) {
 }
 Sym as_image(const NodeCall& c, const Sym& x) { return x && x.rank() == 3 ? c.b("expand_dims", x, 2) : x; }
 Result from_image(const NodeCall& c, const Sym& out) {
-  return one(c[0].rank() == 3 ? c.b("squeeze", out, Ints{2}) : out);
+  return results_of(c[0].rank() == 3 ? c.b("squeeze", out, Ints{2}) : out);
 }
 Ints trailing(const Shape& shape) { return Ints(shape.begin() + 2, shape.end()); }
 
@@ -99,45 +95,44 @@ Ints spatial(const NodeCall& c) {
   for (int64_t axis = 2; axis < c[0].rank(); ++axis) axes.push_back(axis);
   return axes;
 }
-Result global_average(const NodeCall& c) { return one(c.b("mean", c[0], spatial(c), true)); }
-Result global_max(const NodeCall& c) { return one(c.b("reduce_max", c[0], spatial(c), true)); }
+Result global_average(const NodeCall& c) { return results_of(c.b("mean", c[0], spatial(c), true)); }
+Result global_max(const NodeCall& c) { return results_of(c.b("reduce_max", c[0], spatial(c), true)); }
 
-// The nearest element, where sizes grow by whole numbers.
-Result resize(const NodeCall& c) {
-  if (c.text("mode", "nearest") != "nearest" || c.node().find("axes")) return {};
-  const bool is_old = c.node().type == "Upsample" || c.opset() < 11;
-  const Sym x = c[0];
-  const size_t scales_at = is_old ? 1 : 2, rank = static_cast<size_t>(x.rank());
-  const std::string where = c.text("coordinate_transformation_mode", is_old ? "asymmetric" : "half_pixel"),
-                    nearest = c.text("nearest_mode", is_old ? "floor" : "round_prefer_floor");
-  const bool is_plain =
-      (where == "asymmetric" && nearest == "floor") || (where == "half_pixel" && nearest.starts_with("round"));
-  if (!is_plain) return {};
-  Ints factors;
-  if (c.has(scales_at) && c[scales_at].dim(0) != 0) {
-    const Value scales = c[scales_at].value();
-    if (!scales.is_tensor() || scales.tensor_impl()->is_symbolic() || scales.tensor_impl()->dtype != DType::Float32)
-      return {};
-    for (size_t i = 0; i < rank; ++i) {
-      const float factor = scales.tensor().as<float>()[i];
-      if (factor < 1 || factor != static_cast<float>(static_cast<int64_t>(factor))) return {};
-      factors.push_back(static_cast<int64_t>(factor));
-    }
-  } else {
-    const Ints sizes = c.ints(3);
-    for (size_t i = 0; i < rank; ++i) {
-      if (sizes[i] % x.shape()[i] != 0) return {};
-      factors.push_back(sizes[i] / x.shape()[i]);
-    }
-  }
-  Ints split, wide, joined;
-  for (size_t i = 0; i < rank; ++i) {
-    const Dim size = x.shape()[i];
-    split.push_back(size), split.push_back(1);
-    wide.push_back(size), wide.push_back(factors[i]);
-    joined.push_back(size * factors[i]);
-  }
-  return one(c.b("reshape", c.b("broadcast_to", c.b("reshape", x, split), wide), joined));
+// (sum of |x|^p)^(1/p)
+Result lp_pool(const NodeCall& c) {
+  const double p = c.attribute("p", 2);
+  const auto w = window_of(c, c.list("kernel_shape", {}));
+  if (!w) return {};
+  const Sym x = as_image(c, c[0]);
+  const Sym powers = p == 2 ? x * x : c.b("pow", c.b("abs", x), p);
+  const Sym sums = c.b("average_pool2d", powers, w->kernel, w->stride, w->pads, w->dilation,
+                       c.attribute("ceil_mode", 0) != 0, true, 1);
+  return from_image(c, p == 2 ? c.b("sqrt", sums) : c.b("pow", sums, 1 / p));
+}
+Result global_lp_pool(const NodeCall& c) {
+  const double p = c.attribute("p", 2);
+  return results_of(c.b("pow", c.b("sum", c.b("pow", c.b("abs", c[0]), p), spatial(c), true), 1 / p));
+}
+
+// Each channel by itself, after what came before.
+Result causal_conv_with_state(const NodeCall& c) {
+  Builder& b = c.b;
+  const Sym x = c[0], weight = c[1];
+  const Dim before = weight.dim(2) - 1;
+  const Sym past = c.has(3) ? c[3] : b("zeros", Ints{x.dim(0), x.dim(1), before}, x.dtype());
+  const Sym all = b("concat", Syms{past, x}, 2);
+  Sym out = b("convolution", as_image(c, all), as_image(c, weight), c[2], Ints{1, 1}, Ints{0, 0, 0, 0}, Ints{1, 1},
+              weight.dim(0));
+  if (c.text("activation", "none") != "none") out = b("silu", out);
+  return results_of(b("squeeze", out, Ints{2}), b("narrow", all, 2, all.dim(2) - before, before));
+}
+
+// The sum of overlapping blocks.
+Result col_to_im(const NodeCall& c) {
+  const Ints size = c.ints(1), block = c.ints(2), pads = c.list("pads", {0, 0, 0, 0});
+  if (size.size() != 2 || pads[0] != pads[2] || pads[1] != pads[3]) return {};
+  return results_of(
+      c.b("fold", c[0], size, block, c.list("dilations", {1, 1}), Ints{pads[0], pads[1]}, c.list("strides", {1, 1})));
 }
 
 constexpr ImportEntry entries[] = {{"Conv", conv, 2},
@@ -146,8 +141,10 @@ constexpr ImportEntry entries[] = {{"Conv", conv, 2},
                                    {"AveragePool", average_pool},
                                    {"GlobalAveragePool", global_average},
                                    {"GlobalMaxPool", global_max},
-                                   {"Resize", resize},
-                                   {"Upsample", resize}};
+                                   {"LpPool", lp_pool},
+                                   {"GlobalLpPool", global_lp_pool},
+                                   {"CausalConvWithState", causal_conv_with_state, 2},
+                                   {"Col2Im", col_to_im, 3}};
 
 }  // namespace
 
