@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "morel/base/error.h"
+#include "morel/dist/agreement.h"
 #include "morel/dist/gloo/gloo_world.h"
 #include "morel/runtime/eager.h"
 #include "morel/tensor/generator.h"
@@ -113,6 +114,7 @@ void remove_group(const std::string& name) {
 
 Tensor all_reduce(const Tensor& tensor, ReduceOp combine, const std::vector<int>& ranks) {
   const Mesh* mesh = line(ranks);
+  agree("all_reduce", tensor, static_cast<int64_t>(combine), ranks);
   const Sharding* whole = Sharding::replicated(mesh, tensor.shape().size());
   return moved(whole->with_partial({0}, combine), whole, tensor.shape(), tensor);
 }
@@ -122,6 +124,7 @@ Tensor all_gather(const Tensor& tensor, const std::vector<int>& ranks) {
   Shape shape = tensor.shape();
   shape[0] *= static_cast<int64_t>(ranks.size());
   const Sharding* cut = Sharding::get(line(ranks), first_axis(shape.size()));
+  agree("all_gather", tensor, 0, ranks);
   return moved(cut, Sharding::replicated(line(ranks), shape.size()), shape, tensor);
 }
 
@@ -131,12 +134,14 @@ Tensor reduce_scatter(const Tensor& tensor, ReduceOp combine, const std::vector<
               describe(tensor.dtype(), tensor.shape()));
   const Sharding* cut = Sharding::get(line(ranks), first_axis(tensor.shape().size()));
   const Sharding* whole = Sharding::replicated(line(ranks), tensor.shape().size());
+  agree("reduce_scatter", tensor, static_cast<int64_t>(combine), ranks);
   return moved(whole->with_partial({0}, combine), cut, tensor.shape(), tensor);
 }
 
 Tensor broadcast(const Tensor& tensor, int source, const std::vector<int>& ranks) {
   MOREL_CHECK(std::find(ranks.begin(), ranks.end(), source) != ranks.end(), Value, "rank ", source,
               " is not in the group");
+  agree("broadcast", tensor, source, ranks);
   std::vector<Message> sends, receives;
   const Tensor data = contiguous(tensor);
   if (world().rank() == source) {
@@ -152,12 +157,17 @@ Tensor broadcast(const Tensor& tensor, int source, const std::vector<int>& ranks
 }
 
 std::vector<Tensor> all_to_all(const std::vector<Tensor>& tensors, const std::vector<Shape>& shapes, DType dtype,
-                               const std::vector<int>& ranks) {
+                               const std::vector<int>& ranks, bool in_pairs) {
   MOREL_CHECK(tensors.size() == ranks.size() && shapes.size() == ranks.size(), Value, "all_to_all in a group of ",
               ranks.size(), " processes takes as many tensors and shapes, but got ", tensors.size(), " and ",
               shapes.size());
   std::vector<Tensor> given, out;
   std::vector<Message> sends, receives;
+  Parcels parcels{.sent = {}, .expected = {}, .dtype = dtype};
+  for (const Tensor& tensor : tensors) parcels.sent.push_back(tensor.size());
+  for (const Shape& shape : shapes) parcels.expected.push_back(num_elements(shape));
+  if (in_pairs) agree_in_pairs("batch_isend_irecv", parcels, ranks);
+  else agree("all_to_all", parcels, ranks);
   for (size_t i = 0; i < ranks.size(); ++i) {
     given.push_back(contiguous(convert(tensors[i], dtype)));
     out.push_back(ranks[i] == world().rank() ? given[i] : Tensor::empty(shapes[i], dtype));
@@ -169,11 +179,15 @@ std::vector<Tensor> all_to_all(const std::vector<Tensor>& tensors, const std::ve
   return out;
 }
 
-void barrier(const std::vector<int>& ranks) { all_reduce(Tensor::full({}, DType::Int32, 0), ReduceOp::Sum, ranks); }
+void barrier(const std::vector<int>& ranks) {
+  line(ranks);  // its checks
+  agree("barrier", Tensor::empty({}, DType::Int32), 0, ranks);
+}
 
 void send(const Tensor& tensor, int rank) {
   MOREL_CHECK(rank != world().rank(), Value, "rank ", rank, " cannot send to itself");
   const Tensor data = contiguous(tensor);
+  agree_in_pairs("send", {.sent = {data.size()}, .expected = {0}, .dtype = data.dtype()}, {rank});
   const Message message = outgoing(data, rank);
   world().exchange({&message, 1}, {});
 }
@@ -181,6 +195,7 @@ void send(const Tensor& tensor, int rank) {
 Tensor receive(const Shape& shape, DType dtype, int rank) {
   MOREL_CHECK(rank != world().rank(), Value, "rank ", rank, " cannot receive from itself");
   const Tensor out = Tensor::empty(shape, dtype);
+  agree_in_pairs("recv", {.sent = {0}, .expected = {out.size()}, .dtype = dtype}, {rank});
   const Message message = outgoing(out, rank);
   world().exchange({}, {&message, 1});
   return out;

@@ -28,15 +28,17 @@ void add_group(const std::string& name, std::vector<int> ranks);
 void remove_group(const std::string& name);
 bool has_group(const std::string& name);
 
-// -- collectives over `ranks`, of which this process is one --
+// -- collectives over `ranks`, of which this process is one; ValueError at all of them where the calls do not agree
+// (agreement.h) --
 Tensor all_reduce(const Tensor& tensor, loops::ReduceOp combine, const std::vector<int>& ranks);
 // Along axis 0.
 Tensor all_gather(const Tensor& tensor, const std::vector<int>& ranks);
 Tensor reduce_scatter(const Tensor& tensor, loops::ReduceOp combine, const std::vector<int>& ranks);
 Tensor broadcast(const Tensor& tensor, int source, const std::vector<int>& ranks);
-// Tensor i goes to process i of the group; `shapes` of what comes from each.
+// Tensor i goes to process i of the group; `shapes` of what comes from each. `in_pairs`: processes that neither send
+// nor receive anything need not call.
 std::vector<Tensor> all_to_all(const std::vector<Tensor>& tensors, const std::vector<Shape>& shapes, DType dtype,
-                               const std::vector<int>& ranks);
+                               const std::vector<int>& ranks, bool in_pairs = false);
 void barrier(const std::vector<int>& ranks);
 void send(const Tensor& tensor, int rank);
 Tensor receive(const Shape& shape, DType dtype, int rank);

@@ -93,6 +93,47 @@ def check_collectives():
     comm_func.barrier()
 
 
+def check_disagreements():
+    """Calls that do not go together raise at every process, and leave the connection as it was."""
+    rank, size = get_rank(), get_group_size()
+
+    def refused(call, *told):
+        try:
+            call()
+        except ValueError as error:
+            assert all(one in str(error) for one in told), error
+        else:
+            raise AssertionError("no error")
+        assert comm_func.all_reduce(Tensor([1.0]))[0] == size
+
+    own = numbers(3 + (rank == 1), seed=rank)
+    refused(lambda: comm_func.all_reduce(own), "all_reduce", "rank 1: f32[4]", "rank 2: f32[3]")
+    refused(lambda: comm_func.all_gather_into_tensor(own), "all_gather", "rank 1: f32[4]")
+    refused(lambda: comm_func.broadcast(own), "broadcast", "rank 1: f32[4]")
+    refused(lambda: comm_func.broadcast(numbers(3), rank // 2), "broadcast", "f32[3] (1)")
+    refused(lambda: comm_func.reduce_scatter_tensor(numbers(4 * (1 + rank // 3))), "reduce_scatter", "f32[8]")
+    other = numbers(2).astype(ms.int32 if rank == 3 else ms.float32)  # of the same size in bytes
+    refused(lambda: comm_func.all_reduce(other), "rank 3: i32[2]")
+    refused(lambda: comm_func.all_reduce(numbers(2)) if rank else comm_func.barrier(), "rank 0", "another call")
+    shapes = [(2 + (rank == 2 and i == 0),) for i in range(size)]
+    pieces = [numbers(2) for _ in range(size)]
+    refused(
+        lambda: comm_func.all_to_all_with_output_shape(shapes, pieces),
+        "rank 0 sends 2 elements to rank 2, which expects 3",
+    )
+    if rank < 2:
+        try:
+            if rank == 0:
+                comm_func.send(numbers(5), 1)
+            else:
+                comm_func.recv(numbers(4), 0)
+        except ValueError as error:
+            assert "5" in str(error) and "4 elements of Float32" in str(error), error
+        else:
+            raise AssertionError("no error")
+    comm_func.barrier()
+
+
 def sum_in_order(arrays):
     """In the order of ranks, as the processes add."""
     total = arrays[0]
@@ -106,6 +147,7 @@ if __name__ == "__main__":
     if "fail" in sys.argv and get_rank() == 1:
         raise SystemExit("this rank fails on purpose")
     check_collectives()
+    check_disagreements()
     check_training()
     check_data_parallel()
     print(f"rank {get_rank()} is right")

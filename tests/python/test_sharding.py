@@ -102,6 +102,16 @@ def test_a_distributed_tensor_is_a_tensor_of_the_whole_shape():
         numbers(2).full_tensor()
 
 
+def test_a_distributed_tensor_is_shown_by_its_parts(capsys):
+    mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("dp", "mp"))
+    x = distribute_tensor(Tensor(np.arange(8.0).reshape(4, 2)), mesh, [Shard(0), Replicate()])
+    print(f"{x}", repr(x.sum()))
+    shown = capsys.readouterr().out
+    assert shown.startswith("DTensor(shape=[4, 2], dtype=Float64, layout=") and "dp" in shown
+    assert "rank 1:\n[[0. 1.]\n [2. 3.]]" in shown and "rank 4:\n[[4. 5.]\n [6. 7.]]" in shown
+    assert "DTensor(shape=[], dtype=Float64" in shown and "rank 0:\n6.0" in shown
+
+
 def test_layouts_have_the_names_of_mindspore():
     layout = Layout((2, 2, 2), ("dp", "sp", "mp"))
     assert layout("dp", ("sp", "mp"), "None").tensor_map == (2, (1, 0), -1)

@@ -130,12 +130,15 @@ void bind_processes(nb::module_& module) {
     return reduce_scatter(tensor, combine_from_name(combine), ranks);
   });
   module.def("broadcast", &broadcast);
-  module.def("all_to_all", [](const std::vector<Tensor>& tensors, const std::vector<std::vector<int64_t>>& shapes,
-                              DType dtype, const std::vector<int>& ranks) {
-    std::vector<Shape> sizes;
-    for (const auto& shape : shapes) sizes.push_back(shape_from(shape));
-    return all_to_all(tensors, sizes, dtype, ranks);
-  });
+  module.def(
+      "all_to_all",
+      [](const std::vector<Tensor>& tensors, const std::vector<std::vector<int64_t>>& shapes, DType dtype,
+         const std::vector<int>& ranks, bool in_pairs) {
+        std::vector<Shape> sizes;
+        for (const auto& shape : shapes) sizes.push_back(shape_from(shape));
+        return all_to_all(tensors, sizes, dtype, ranks, in_pairs);
+      },
+      nb::arg("tensors"), nb::arg("shapes"), nb::arg("dtype"), nb::arg("ranks"), nb::arg("in_pairs") = false);
   module.def("barrier", &barrier);
   module.def("send", &dist::send);
   module.def("receive", [](const std::vector<int64_t>& shape, DType dtype, int rank) {

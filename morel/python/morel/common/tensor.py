@@ -170,9 +170,19 @@ def _tolist(self):
     return self.__array__().tolist()
 
 
+def _distributed(self):
+    """What is shown of a distributed tensor: how it lies, and this process' part (all of them in a simulated world)."""
+    dist = _core.dist
+    parts = zip(dist.local_ranks(), dist.to_parts(self))
+    shown = "".join(f",\nrank {rank}:\n{part}" for rank, part in parts)
+    return f"DTensor(shape={list(self.shape)}, dtype={self.dtype}, layout={dist.sharding_of(self)}{shown})"
+
+
 def _format(self):
     import numpy
 
+    if _core.dist.sharding_of(self) is not None:
+        return _distributed(self)
     array = self.__array__()
     with numpy.printoptions(threshold=1000):
         return str(array)
@@ -181,6 +191,8 @@ def _format(self):
 def _repr(self):
     import numpy
 
+    if _core.dist.sharding_of(self) is not None:
+        return _distributed(self)
     text = numpy.array2string(self.__array__(), separator=", ", prefix="       ")
     return (
         f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, value=\n{text})"

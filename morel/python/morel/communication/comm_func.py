@@ -217,6 +217,6 @@ def batch_isend_irecv(p2p_op_list):
             sent[operation.peer] = operation.tensor
         else:
             shapes[operation.peer] = list(operation.tensor.shape)
-    got = _dist.all_to_all(sent, shapes, dtype, ranks)
+    got = _dist.all_to_all(sent, shapes, dtype, ranks, in_pairs=True)
     nothing = _core.make_operator("zeros", "zeros")((1,), int64)
     return [got[operation.peer] if operation.op == "irecv" else nothing for operation in p2p_op_list]
