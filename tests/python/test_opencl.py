@@ -213,6 +213,36 @@ def test_random_numbers_are_those_of_the_cpu(dtype):
     np.testing.assert_allclose(found[0][2], found[1][2], rtol=2e-3 if dtype == "float16" else 2e-6, atol=1e-6)
 
 
+IN_PLACE = {
+    "uniform_": lambda x: x.uniform_(-1, 2),
+    "random_": lambda x: x.random_(0, 10),
+    "bernoulli_": lambda x: x.bernoulli_(0.3),
+    "normal_": lambda x: x.normal_(1, 2),
+    "fill_diagonal_": lambda x: x.fill_diagonal_(3.0),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_in_place_methods_make_what_they_need_where_the_tensor_is(name):
+    results = []
+    for device in ("CPU", "OpenCL"):
+        ms.set_seed(3)
+        x = ms.ops.ones((5, 4)).to(device)
+        assert IN_PLACE[name](x) is x and x.device.startswith(device)
+        results.append(x.asnumpy())
+    tolerance = 1e-5 if name == "normal_" else 0  # whose sine and logarithm come from the driver
+    np.testing.assert_allclose(*results, rtol=tolerance, atol=tolerance)
+
+
+def test_jacobians_are_made_where_the_tensor_is():
+    x = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
+    for jacobian in (ms.jacrev, ms.jacfwd):
+        of_rows = jacobian(lambda x: (x * x).sum(1))
+        result = of_rows(x.to("OpenCL"))
+        assert result.device == "OpenCL:0"
+        np.testing.assert_array_equal(result.asnumpy(), of_rows(x).asnumpy())
+
+
 def test_gradient_follows_a_move():
     x = Tensor([1.0, 2.0, 3.0])
     gradient = ms.grad(lambda x: (x.to("OpenCL") ** 2).sum().to("CPU") * 2)(x)

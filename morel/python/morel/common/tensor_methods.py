@@ -491,48 +491,48 @@ def _fill_diagonal_(self, fill_value, wrap=False):
 
     step = sum(numpy.cumprod([1, *self.shape[:0:-1]]).tolist())
     last = self.size if wrap and self.ndim == 2 else min(self.shape[1] ** 2 if self.ndim == 2 else self.size, self.size)
-    places = numpy.arange(0, last, step)
-    self[tuple(_core.Tensor(part) for part in numpy.unravel_index(places, self.shape))] = fill_value
+    places = numpy.unravel_index(numpy.arange(0, last, step), self.shape)
+    with _core.DeviceScope(self.device):
+        self[tuple(_core.Tensor(part) for part in places)] = fill_value
     return self
 
 
 def _uniform_(self, from_=0, to=1, *, generator=None):
     """Uniform numbers in [from_, to), in place."""
-    return _drawn(self, lambda random: random.uniform(self.shape, float(from_), float(to), self.dtype), generator)
+    from morel.common import _random
+
+    return _drawn(self, generator, _random.uniform, self.shape, float(from_), float(to), self.dtype)
 
 
 def _normal_(self, mean=0, std=1, *, generator=None):
     """Normal numbers, in place."""
-    return _drawn(self, lambda random: random.normal(self.shape, float(mean), float(std), self.dtype), generator)
+    from morel.common import _random
+
+    return _drawn(self, generator, _random.normal, self.shape, float(mean), float(std), self.dtype)
 
 
 def _bernoulli_(self, p=0.5, *, generator=None):
     """1 with probability p (a number or a tensor that broadcasts), else 0, in place."""
     from morel import ops
-    from morel.common.generator import using
 
-    with using(generator):
-        return self.copy_(ops.bernoulli(self, p))
+    return _drawn(self, generator, ops.bernoulli, self, p)
 
 
 def _random_(self, from_=0, to=None, *, generator=None):
     """Integers in [from_, to), in place; without `to` up to what the dtype can hold exactly."""
     from morel import ops
-    from morel.common.generator import using
 
     if to is None:
         bits = {"Float16": 11, "BFloat16": 8, "Float32": 24, "Float64": 53}
         to = 2 ** bits.get(str(self.dtype), min(8 * self.itemsize - self.dtype.is_signed, 62))
-    with using(generator):
-        return self.copy_(ops.randint(from_, to, self.shape))
+    return _drawn(self, generator, ops.randint, from_, to, self.shape)
 
 
-def _drawn(self, draw, generator):
-    from morel.common import _random
+def _drawn(self, generator, draw, *args):
     from morel.common.generator import using
 
-    with using(generator):
-        return self.copy_(draw(_random))
+    with using(generator), _core.DeviceScope(self.device):
+        return self.copy_(draw(*args))
 
 
 def _in_place(name):

@@ -248,7 +248,8 @@ def _unit_vectors(tensors):
     """For each tensor: one for each element of all of them, stacked; zero but for a one at that element."""
     total, first, out = sum(tensor.size for tensor in tensors), 0, []
     for tensor in tensors:
-        units = _eye(total, total, tensor.dtype)[:, first : first + tensor.size]
+        with _core.DeviceScope(tensor.device):
+            units = _eye(total, total, tensor.dtype)[:, first : first + tensor.size]
         out.append(units.reshape((total, *tensor.shape)))
         first += tensor.size
     return out
