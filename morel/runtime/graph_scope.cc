@@ -20,6 +20,12 @@ Value value_of_link(const GradLink& link) { return Value(link.node, static_cast<
 
 }  // namespace
 
+Value view_again(GraphBuilder& builder, const Tensor& view, const Value& root) {
+  const Value args[] = {root, Ints(view.shape()), Ints(view.strides()),
+                        view->layout.offset - view->base->layout.offset};
+  return builder.emit(find_op("as_strided"), args)[0];
+}
+
 // Nothing is recorded on the tape while a scope is open; a depth of 0 means that no gradient is wanted (no_grad).
 GraphScope::GraphScope(std::string name)
     : outer_(current_scope), grad_depth_(set_grad_depth(1)), builder_(named_graph(std::move(name))) {
@@ -49,13 +55,6 @@ GraphScope::Change* GraphScope::find_change(const Tensor& tensor) {
   return found == changes_.end() ? nullptr : &*found;
 }
 
-// What a view reads now that the tensor it is a view of has the value `root`.
-Value GraphScope::view_again(const Tensor& tensor, const Value& root) {
-  const Value args[] = {root, Ints(tensor.shape()), Ints(tensor.strides()),
-                        tensor->layout.offset - tensor->base->layout.offset};
-  return builder_.emit(find_op("as_strided"), args)[0];
-}
-
 Value GraphScope::value_of(const Tensor& tensor) {
   if (const Change* change = find_change(tensor)) return change->value;
   if (!tensor->is_symbolic()) {
@@ -70,14 +69,14 @@ Value GraphScope::value_of(const Tensor& tensor) {
     if (tensor->base) {
       const Value now = value_of(Tensor{tensor->base});
       if (!is_same(link_of(now), tensor->grad)) {
-        tensor->symbol = link_of(view_again(tensor, now));
+        tensor->symbol = link_of(view_again(builder_, tensor, now));
         tensor->grad = link_of(now);
       }
     }
     return value_of_link(tensor->symbol);
   }
   if (tensor->base)
-    if (const Change* change = find_change(Tensor{tensor->base})) return view_again(tensor, change->value);
+    if (const Change* change = find_change(Tensor{tensor->base})) return view_again(builder_, tensor, change->value);
   MOREL_CHECK(
       outer_, Runtime,
       "a tensor of a graph that was compiled before is used outside of it; only what a compiled function returns "

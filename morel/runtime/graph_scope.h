@@ -14,6 +14,9 @@ inline bool is_same(const GradLink& a, const GradLink& b) {
   return a.node.get() == b.node.get() && a.output == b.output;
 }
 
+// What a view reads now that the tensor it is a view of has the value `root`.
+Value view_again(GraphBuilder& builder, const Tensor& view, const Value& root);
+
 class GraphScope {
  public:
   explicit GraphScope(std::string name);
@@ -53,7 +56,6 @@ class GraphScope {
   Value map(const Value& value);
   bool owns(const Tensor& tensor) const;  // a symbolic one
   Change* find_change(const Tensor& tensor);
-  Value view_again(const Tensor& tensor, const Value& root);
   Tensor view_of(const OpDef& op, std::span<const Value> given, Value value) const;
 
   GraphScope* outer_;

@@ -91,6 +91,21 @@ def short_circuit(x):
     return y, i
 
 
+def assigned_elsewhere(x):
+    """One branch changes in place what the other one assigns."""
+    y, z = x * 1, x * 3
+    tail = z[1:]
+    if x.sum() > 0:
+        y[1:] = y[0]
+        tail.add_(1)
+    else:
+        if x[0] < -1:
+            y = x * 2
+        z = x * 4
+        tail = z[:2] * 1
+    return y, z, tail
+
+
 def of_an_argument(x):
     if x.sum() > 0:
         x.mul_(2)
@@ -107,6 +122,7 @@ CASES = [
     a_loop_with_conditions,
     chosen_by_and,
     short_circuit,
+    assigned_elsewhere,
     of_an_argument,
 ]
 
@@ -191,6 +207,20 @@ def test_a_step_that_is_skipped_after_an_overflow():
         same(step(x), plain(x))
         same(state, expected)
     assert float(state[-2].asnumpy()) == 16.0
+
+
+def test_a_name_of_a_loop_has_one_tensor():
+    @ms.jit
+    def run(x):
+        y = x * 1
+        tail = y[1:]
+        while y.sum() < 10:
+            tail.add_(1)
+            y = y * 2
+        return y
+
+    with pytest.raises(Unsupported, match="assigns a name, and changes the tensor that it had before in place"):
+        run(tensor(1.0, 2.0))
 
 
 def test_changes_within_functions_that_call_themselves_are_refused():

@@ -137,23 +137,23 @@ class Writer:
         inside = [*names, argument]
         self.add(indent, f"def {function}({argument}, {depth}):")
         self.add(indent + 1, f"if {depth} > 2 or {self.condition([argument])}:")
-        self.add(indent + 2, f"return {self.expression(inside)}")
+        self.add(indent + 2, f"return {self.value(inside)}")
         again = f"{function}(ops.tanh({self.expression(inside)}), {depth} + 1)"
         self.add(indent + 1, f"return {self.random.choice(BINARY[:3]).format(again, self.expression(inside, 1))}")
-        self.add(indent, f"{result} = {function}({self.random.choice(names)}, {names[0]}.sum() * 0)")
+        self.add(indent, f"{result} = {function}({self.random.choice(names)} * 1.0, {names[0]}.sum() * 0)")
         return [*names, result]
 
     def closure(self, names, indent):
         function, argument, result = self.name(), self.name(), self.name()
         if self.random.random() < 0.5:
-            self.add(indent, f"{function} = lambda {argument}: {self.expression([*names, argument])}")
+            self.add(indent, f"{function} = lambda {argument}: {self.value([*names, argument])}")
         else:
             self.add(indent, f"def {function}({argument}, scale=0.7):")
             self.add(indent + 1, f"return {self.expression([*names, argument])} * scale")
         if self.random.random() < 0.3:
             call = f"ms.grad(lambda t: {function}(t).sum())({self.random.choice(names)})"
         else:
-            call = f"{function}({self.expression(names, 1)})"
+            call = f"{function}({self.value(names)})"
         self.add(indent, f"{result} = {call}")
         return [*names, result]
 

@@ -105,26 +105,30 @@ Value imported(PyGraph& branch, const Tensor& tensor) {
   return branch.graph->add_parameter({tensor.dtype(), tensor.shape()});
 }
 
-// The tensors of outside that either branch changes in place, and what their values are after each of them: the index
-// of a result, or the tensor itself where it stays.
-nb::tuple changes_of(const PyGraph& then, const PyGraph& orelse) {
+// The tensors of outside that either branch changes in place.
+std::vector<Tensor> changes_of(const PyGraph& then, const PyGraph& orelse) {
   std::vector<Tensor> all = then.changed;
-  const auto place_in = [](const std::vector<Tensor>& tensors, const Tensor& tensor) {
-    return std::ranges::find(tensors, tensor.get(), [](const Tensor& other) { return other.get(); }) - tensors.begin();
-  };
   for (const Tensor& tensor : orelse.changed)
-    if (place_in(then.changed, tensor) == std::ssize(then.changed)) all.push_back(tensor);
-  const auto pick = [&](const PyGraph& side, const Tensor& tensor) -> nb::object {
-    const int64_t place = place_in(side.changed, tensor), count = std::ssize(side.changed);
-    return place == count ? nb::cast(tensor) : nb::cast(std::ssize(side.graph->results) - count + place);
+    if (!std::ranges::count(then.changed, tensor.get(), &Tensor::get)) all.push_back(tensor);
+  return all;
+}
+
+// Whether some of the tensors are, or are views of, some of the changed ones.
+bool overlap(const std::vector<Tensor>& changed, const std::vector<Tensor>& tensors) {
+  return std::ranges::any_of(tensors, [&](const Tensor& tensor) {
+    return std::ranges::count(changed, tensor->base ? tensor->base.get() : tensor.get(), &Tensor::get) > 0;
+  });
+}
+
+// What a tensor of the enclosing graph is at the end of a branch; `values`: of those that the branch changed.
+Value after_branch(GraphBuilder& builder, PyGraph& branch, std::span<const Value> values, const Tensor& tensor) {
+  const auto find = [&](const TensorImpl* impl) -> const Value* {
+    const auto found = std::ranges::find(branch.changed, impl, &Tensor::get);
+    return found == branch.changed.end() ? nullptr : &values[static_cast<size_t>(found - branch.changed.begin())];
   };
-  nb::list tensors, after_then, after_orelse;
-  for (const Tensor& tensor : all) {
-    tensors.append(tensor);
-    after_then.append(pick(then, tensor));
-    after_orelse.append(pick(orelse, tensor));
-  }
-  return nb::make_tuple(tensors, after_then, after_orelse);
+  if (const Value* value = find(tensor.get())) return *value;
+  if (const Value* root = tensor->base ? find(tensor->base.get()) : nullptr) return view_again(builder, tensor, *root);
+  return imported(branch, tensor);
 }
 
 // Replaces the results of a branch. A pick is the index of a result, a tensor of the enclosing graph, or (number,);
@@ -132,12 +136,13 @@ nb::tuple changes_of(const PyGraph& then, const PyGraph& orelse) {
 void graph_choose(PyGraph& self, nb::list picks, const std::vector<DType>& dtypes) {
   GraphBuilder builder(self.graph);
   const Values old = self.graph->results;
+  const std::span<const Value> changed = std::span(old.data(), old.size()).last(self.changed.size());
   Values results;
   for (size_t i = 0; i < dtypes.size(); ++i) {
     nb::handle pick = picks[i];
     Value value;
     if (is_tensor(pick.ptr())) {
-      value = imported(self, nb::cast<Tensor>(pick));
+      value = after_branch(builder, self, changed, nb::cast<Tensor>(pick));
     } else if (PyTuple_Check(pick.ptr())) {
       const Value args[] = {Ints{}, nb::cast<Value>(pick[0]), dtypes[i]};
       value = builder.emit(find_op("full"), args)[0];
@@ -492,6 +497,7 @@ void bind_graph(nb::module_& module) {
   });
   module.def("graph_choose", &graph_choose);
   module.def("graph_changes", &changes_of);
+  module.def("graph_overlap", &overlap);
   module.def("graph_start_from", [](const Tensor& tensor, const Tensor& value) {
     open_scope().start_from(tensor, open_scope().value_of(value));
   });

@@ -152,11 +152,11 @@ def merge(condition, then, orelse, before, undefined, returned):
     pairs = list(zip(*leaves))
     fixed = [_same(x, y) and not isinstance(x, _core.Tensor) for x, y in pairs]
     dtypes = [_common_dtype(x, y) for (x, y), same in zip(pairs, fixed) if not same]
-    changed, *changes = _core.graph_changes(a.graph, b.graph)
+    changed = _core.graph_changes(a.graph, b.graph)
     dtypes += [tensor.dtype for tensor in changed]
-    for side, own, more in zip((a, b), leaves, changes):
+    for side, own in zip((a, b), leaves):
         picks = [side.pick(leaf) for leaf, same in zip(own, fixed) if not same]
-        _core.graph_choose(side.graph, [*picks, *more], dtypes)
+        _core.graph_choose(side.graph, [*picks, *changed], dtypes)
     results = iter(_core.graph_if(condition, a.graph, b.graph))  # also without results: a branch may have effects
     value = unflatten(trees[0], [x if same else next(results) for (x, _), same in zip(pairs, fixed)])
     for tensor, result in zip(changed, results):
@@ -249,6 +249,11 @@ def run_while(turn, before):
         if len(changed) > known:
             continue
         if all(old.dtype == dtype for old, dtype in zip(state.tensors, wanted)):
+            if _core.graph_overlap(changed, state.tensors):
+                raise Unsupported(
+                    "the body of a 'while' on a tensor assigns a name, and changes the tensor that it had before in place by "
+                    "another name; use one name for it"
+                )
             results = iter(_core.graph_while(*graphs, [*state.tensors, *changed]))
             names = state.filled(results)
             for tensor, result in zip(changed, results):
