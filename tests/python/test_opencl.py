@@ -219,11 +219,13 @@ IN_PLACE = {
     "bernoulli_": lambda x: x.bernoulli_(0.3),
     "normal_": lambda x: x.normal_(1, 2),
     "fill_diagonal_": lambda x: x.fill_diagonal_(3.0),
+    "mask": lambda x: x.__setitem__(x > 0.5, -1.0) or x,
+    "mask_of_rows": lambda x: x.__setitem__(x[:, 0] > 0.5, x[0] * 2) or x,
 }
 
 
 @pytest.mark.parametrize("name", IN_PLACE)
-def test_in_place_methods_make_what_they_need_where_the_tensor_is(name):
+def test_in_place_changes_make_what_they_need_where_the_tensor_is(name):
     results = []
     for device in ("CPU", "OpenCL"):
         ms.set_seed(3)

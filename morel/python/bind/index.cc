@@ -197,20 +197,25 @@ Tensor value_tensor(PyObject* value, DType dtype) {
   return Tensor(unwrap(tensor.ptr()));
 }
 
-// The mask that is the whole key, where a graph is built and its elements are not known, or only until its next call.
-std::optional<Tensor> unknown_mask(PyObject* key) {
+// The mask that is the whole key, if it is one.
+std::optional<Tensor> mask_of(PyObject* key) {
   if (PyTuple_Check(key) && PyTuple_GET_SIZE(key) == 1) key = PyTuple_GET_ITEM(key, 0);
-  if (!is_tensor(key) || !GraphScope::current() || unwrap(key)->dtype != DType::Bool) return {};
+  if (!is_tensor(key) || unwrap(key)->dtype != DType::Bool) return {};
   return Tensor(unwrap(key));
 }
 
-// How many elements a mask takes is not known either, so the value must be one that goes to each place alike.
+// Whether a value goes to each place of a mask alike, so that nobody needs to know how many there are.
+bool is_same_everywhere(const Tensor& input, const Tensor& mask, const Tensor& value) {
+  const size_t inner = input.rank() - std::min(mask.rank(), input.rank());
+  return value.rank() <= inner || (value.rank() == inner + 1 && value.shape()[0] == 1);
+}
+
 Tensor chosen_by_mask(const Tensor& input, Tensor mask, const Tensor& value) {
   const size_t inner = input.rank() - std::min(mask.rank(), input.rank());
-  Shape wanted(input.shape().begin(), input.shape().end() - static_cast<int64_t>(inner));
+  const Shape wanted(input.shape().begin(), input.shape().end() - static_cast<int64_t>(inner));
   MOREL_CHECK(mask.shape() == wanted, Index, "the shape of the mask ", to_string(mask.shape()),
               " does not fit a tensor of shape ", to_string(input.shape()));
-  MOREL_CHECK(value.rank() <= inner || (value.rank() == inner + 1 && value.shape()[0] == 1), NotImplemented,
+  MOREL_CHECK(is_same_everywhere(input, mask, value), NotImplemented,
               "in a compiled function, x[mask] = value takes a value that is the same for every place of the mask, but "
               "its shape is ",
               to_string(value.shape()), "; use where");
@@ -256,7 +261,8 @@ int tensor_set_item(PyObject* self, PyObject* key_object, PyObject* value) {
       const Tensor input(unwrap(self));
       const DeviceScope scope(input.device());
       const Tensor source = value_tensor(value, input.dtype());
-      if (const std::optional<Tensor> mask = unknown_mask(key_object)) {
+      const std::optional<Tensor> mask = mask_of(key_object);
+      if (mask && (GraphScope::current() || is_same_everywhere(input, *mask, source))) {
         call("copy_", {input, chosen_by_mask(input, *mask, source)});
         return 0;
       }
