@@ -281,7 +281,7 @@ inline void compare(const Program& program, const Program& oracle, LoopFn compil
   expect_equal(program, expected, actual, tolerance, cat("rows ", rows, " n ", n, " layout ", static_cast<int>(kind)));
 }
 
-// The last output stored over the first input, against the same stored elsewhere.
+// The last output stored over the first input, and past the caches, against the same stored elsewhere.
 inline void compare_in_place(const Program& program, LoopFn compiled, int64_t n) {
   const size_t last = program.buffers.size() - 1;
   if (!can_store_over(program, 0, static_cast<int64_t>(last))) return;
@@ -290,7 +290,8 @@ inline void compare_in_place(const Program& program, LoopFn compiled, int64_t n)
   over.pointers[last] = over.pointers[0];
   const std::vector<double> params(8, 1e-5);
   for (Operands* o : {&apart, &over}) {
-    const LoopArgs args{2, n, o->pointers.data(), o->row_strides.data(), o->strides.data(), params.data()};
+    const bool stream = o == &over;
+    const LoopArgs args{2, n, o->pointers.data(), o->row_strides.data(), o->strides.data(), params.data(), stream};
     compiled(&args);
   }
   const size_t bytes = 2 * n * size_of(program.buffers[last].dtype);

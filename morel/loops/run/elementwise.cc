@@ -12,8 +12,6 @@ namespace {
 constexpr int max_rank = 16;
 // Work below this many elements is not worth waking another core for.
 constexpr int64_t parallel_elements = 32768;
-// Results of this many bytes are written past the caches, from which they would be gone before anybody reads them.
-constexpr int64_t streaming_bytes = int64_t{32} << 20;
 
 int64_t task_grain(int64_t total) { return std::clamp<int64_t>(total / 64, 16384, 131072); }
 

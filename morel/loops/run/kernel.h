@@ -7,6 +7,9 @@ namespace morel::loops {
 
 // Buffers that a kernel has at most; a row-wise one may have more (rows.h).
 inline constexpr int max_loop_operands = 16;
+// Results of this many bytes are stored past the caches, which would read every line first only to overwrite it, and
+// from which most of the result would be gone before anybody reads it.
+inline constexpr int64_t streaming_bytes = int64_t{16} << 20;
 
 class Kernel {
  public:

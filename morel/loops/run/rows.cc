@@ -33,6 +33,7 @@ struct RowsCall {
   int64_t sizes[max_rank];  // outer axes
   size_t rank = 0;
   int64_t n = 1, rows = 1;  // length and number of rows
+  bool stream = false;      // LoopArgs::stream
   RowsCall(const RowsKernel& k, const RowOperands& given) : kernel(k), in(given), inputs(given.count), count(inputs) {}
 };
 
@@ -105,7 +106,7 @@ class KernelArgs {
     for (size_t i = 0; i < call_.count; ++i) at_[i] += by * call_.operands[i].strides[axis];
   }
   void run(const Kernel& kernel, int64_t rows, int64_t n) const {
-    kernel({rows, n, at_, row_strides_, strides_, call_.in.params.data()});
+    kernel({rows, n, at_, row_strides_, strides_, call_.in.params.data(), call_.stream});
   }
 
  private:
@@ -234,6 +235,7 @@ void run_rows(const RowsKernel& kernel, const RowOperands& in, const Shape& spac
     call.sizes[call.rank++] = space[k];
     call.rows *= space[k];
   }
+  call.stream = num_rows_outs > 0 && call.rows * call.n * size_of(outs[0].dtype()) >= streaming_bytes;
   if (call.rows > 0) merge_outer(call);
   if (call.kernel.columns) {
     if (call.rows == 0) call.rank = 1;
