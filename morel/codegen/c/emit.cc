@@ -272,6 +272,7 @@ class Emitter {
     const std::string usual = emit_body(statements, Mode::Usual);
     const std::string search = has_rare_ ? emit_body(statements, Mode::Search) : "";
     const std::string all = has_rare_ ? emit_body(statements, Mode::All) : "";
+    find_streamed();
     const std::string in = indent_ + "  ", deep = indent_ + "    ";
     const std::string loop = deep + "for (int64_t i = 0; i < padded; ++i) {\n";
     out_ << uniform_.str();
@@ -285,26 +286,41 @@ class Emitter {
       out_ << deep << "int rare = 0;\n" << deep << "MOREL_INDEPENDENT\n" << loop << search << deep << "}\n";
       out_ << deep << "if (__builtin_expect(rare, 0))\n" << loop << all << deep << "}\n" << deep << "else\n";
     }
-    if (!usual.empty()) {
-      open_prefetch(deep);
-      out_ << deep << "MOREL_INDEPENDENT\n"
-           << (prefetched_.empty() ? loop : deep + "for (int64_t i = from; i < to; ++i) {\n");
-      out_ << usual << deep << (prefetched_.empty() ? "}\n" : "}}\n");
+    if (!usual.empty() && (!prefetched_.empty() || !streamed_.empty())) {
+      emit_by_lanes(deep, usual);
+    } else if (!usual.empty()) {
+      out_ << deep << "MOREL_INDEPENDENT\n" << loop << usual << deep << "}\n";
     }
     close_blocks(deep, statements);
     out_ << in << "}\n";
   }
 
-  // A loop over parts of the chunk, which fetches ahead in front of each.
-  void open_prefetch(const std::string& deep) {
-    if (prefetched_.empty()) return;
-    out_ << deep << "for (int64_t from = 0, to; from < padded; from = to) {\n";
-    out_ << deep << "  to = from + (padded - from < MOREL_AHEAD ? morel_padded(padded - from, pad) : MOREL_AHEAD);\n";
+  // Where chunks are padded to all lanes, and no second loop treats rare cases.
+  void find_streamed() {
+    streamed_.clear();
+    if (columns() || reductions_.empty() || has_rare_) return;
+    for (const int64_t buffer : stored_here_)
+      if (streaming_[buffer]) streamed_.push_back(buffer);
+  }
+
+  // A loop over parts of the chunk, between which it fetches ahead and stores past the caches, so that memory has work
+  // while more is computed.
+  void emit_by_lanes(const std::string& deep, const std::string& body) {
+    out_ << deep << "for (int64_t from = 0; from < padded; from += MOREL_LANES) {\n";
     for (const size_t i : prefetched_) {
       const std::string idx = std::to_string(i), size = std::to_string(element_size(i));
       out_ << deep << "  if (ahead" << idx << ") morel_prefetch(b" << idx << " + a->row_strides[" << idx << "] + ("
-           << position_ << " + from) * " << size << ", (to - from) * " << size << ");\n";
+           << position_ << " + from) * " << size << ", MOREL_LANES * " << size << ");\n";
     }
+    out_ << deep << "  MOREL_INDEPENDENT\n"
+         << deep << "  for (int64_t i = from; i < from + MOREL_LANES; ++i) {\n"
+         << body;
+    out_ << deep << "  }\n";
+    for (const int64_t i : streamed_) {
+      out_ << deep << "  if (past" << i << ") morel_stream_lines(b" << i << " + (" << position_ << " + from) * "
+           << element_size(i) << ", (const char*)(t" << i << " + from), MOREL_LANES * " << element_size(i) << ");\n";
+    }
+    out_ << deep << "}\n";
   }
 
   // Usual: rare cases do not occur. Search: only their conditions. All: every case.
@@ -384,6 +400,11 @@ class Emitter {
         out_ << "d" << i << " & (m == padded) ? (" << type << "*)b" << i << " + " << position_ << " : ";
       out_ << block << ";\n";
     }
+    for (const int64_t buffer : streamed_) {
+      const std::string i = std::to_string(buffer), size = std::to_string(element_size(buffer));
+      out_ << in << "const int past" << i << " = a->stream && s" << i << " == " << size
+           << " && m == padded && ((uintptr_t)(b" << i << " + " << position_ << " * " << size << ") & 63) == 0;\n";
+    }
   }
 
   void close_blocks(const std::string& in, const std::vector<const Statement*>& statements) {
@@ -392,7 +413,8 @@ class Emitter {
       if (statement->kind != Statement::Kind::Reduce) {
         const std::string place = "b" + i + " + " + position_ + " * s" + i,
                           size = std::to_string(element_size(statement->target));
-        out_ << in << "if (q" << i << " == t" << i << ") ";
+        const bool streamed = std::ranges::count(streamed_, statement->target) != 0;
+        out_ << in << "if (q" << i << " == t" << i << (streamed ? " && !past" + i : "") << ") ";
         if (streaming_[statement->target]) {
           out_ << "a->stream && s" << i << " == " << size << " ? morel_stream(" << place << ", (const char*)t" << i
                << ", m * " << size << ") : ";
@@ -548,6 +570,7 @@ class Emitter {
   std::map<int64_t, const Statement*> reductions_;
   std::vector<bool> passing_;
   std::vector<size_t> prefetched_;  // buffers that the pass at hand fetches ahead
+  std::vector<int64_t> streamed_;   // buffers whose whole lines it may store past the caches as it goes
   std::vector<bool> streaming_;     // outputs that the program itself does not read
   int64_t pad_ = loops::num_lanes;
   std::ostringstream out_, constants_;
@@ -575,14 +598,14 @@ std::set<std::string> c_requirements(const Program& program) {
     const DType dtype = statement.value.dtype();
     const bool largest = statement.reduce == ReduceOp::Max || statement.reduce == ReduceOp::ArgMax;
     const std::string head = reduction_name(statement) + ", " + c_storage_type(dtype) + ", ";
-    const std::string group = size_of(dtype) == 8 ? "int64_t, " : "int32_t, ",
-                      before = largest ? "MOREL_GREATER" : "MOREL_LESS";
+    const std::string group = size_of(dtype) == 8 ? "int64_t, " : "int32_t, ";
     const std::string start = identity(statement.reduce, dtype) + ", " + combiner(statement.reduce, dtype);
     const bool extreme = statement.reduce == ReduceOp::Min || statement.reduce == ReduceOp::Max;
     if (is_arg(statement.reduce)) {
-      lines.insert("MOREL_ARG(" + head + group + before + ")\n");
+      lines.insert("MOREL_ARG(" + head + group + (largest ? "MOREL_GREATER" : "MOREL_LESS") + ")\n");
     } else if (extreme && is_float(dtype)) {
-      lines.insert("MOREL_EXTREME(" + head + group + start + ", " + before + ")\n");
+      const std::string beyond = largest ? "MOREL_LARGER" : "MOREL_SMALLER";
+      lines.insert("MOREL_EXTREME(" + head + group + start + ", " + beyond + ")\n");
     } else {
       lines.insert("MOREL_REDUCE(" + head + start + ")\n");
     }

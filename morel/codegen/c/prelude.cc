@@ -31,14 +31,15 @@ typedef struct {
 #define MOREL_INLINE static inline __attribute__((always_inline, unused))
 #define MOREL_SHARED static __attribute__((noinline, unused))
 #define MOREL_ARRAY __attribute__((aligned(64)))
-#define MOREL_AHEAD 128
 /* Keeps a constant out of the compiler's sight: with a visible one GCC 12 moves arithmetic across selections, which then are
    no longer single instructions (minps, maxps), and clears small arrays by `rep stos`. */
 #define MOREL_HIDE(x) __asm__("" : "+m"(x))
 #if defined(__clang__)
 #define MOREL_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define MOREL_ROLLED _Pragma("clang loop unroll(disable)")
 #else
 #define MOREL_INDEPENDENT _Pragma("GCC ivdep")
+#define MOREL_ROLLED _Pragma("GCC unroll 1") /* unrolled wholly, GCC 12 stores the sums of a loop in every turn */
 #endif
 
 )C";
@@ -248,13 +249,9 @@ MOREL_INLINE void morel_save_bytes(char* to, const char* from, int64_t size) {
 #endif
 }
 /* Whole cache lines go to memory without being read into the cache first. */
-MOREL_SHARED void morel_stream(char* to, const char* from, int64_t size) {
-  int64_t i = 0;
+MOREL_INLINE void morel_stream_lines(char* to, const char* from, int64_t size) {
 #if defined(__SSE2__)
-  i = (int64_t)(-(uintptr_t)to & 63);
-  if (i > size) i = size;
-  memcpy(to, from, (size_t)i);
-  for (; i + 64 <= size; i += 64) {
+  for (int64_t i = 0; i < size; i += 64) {
 #if defined(__AVX512F__)
     _mm512_stream_si512((__m512i*)(to + i), _mm512_loadu_si512(from + i));
 #elif defined(__AVX__)
@@ -267,8 +264,17 @@ MOREL_SHARED void morel_stream(char* to, const char* from, int64_t size) {
     }
 #endif
   }
+#else
+  memcpy(to, from, (size_t)size);
 #endif
-  memcpy(to + i, from + i, (size_t)(size - i));
+}
+MOREL_SHARED void morel_stream(char* to, const char* from, int64_t size) {
+  int64_t head = (int64_t)(-(uintptr_t)to & 63);
+  if (head > size) head = size;
+  const int64_t end = head + ((size - head) & -64);
+  memcpy(to, from, (size_t)head);
+  morel_stream_lines(to + head, from + head, end - head);
+  memcpy(to + end, from + end, (size_t)(size - end));
 }
 MOREL_INLINE void morel_stream_end(void) {
 #if defined(__SSE2__)
@@ -323,13 +329,11 @@ constexpr std::string_view combiners = R"C(
 constexpr std::string_view folds =
     R"C(#define MOREL_HALVE(half, combine)                                                            \
   for (int l = 0; l < half; ++l) x[l] = combine(x[l], x[l + half]);
-#define MOREL_FOLD(name, T, combine)                                                          \
-  MOREL_SHARED T morel_fold_##name(const T* row) {                                            \
-    T x[MOREL_LANES / 2]; /* small enough for registers */                                    \
-    for (int l = 0; l < MOREL_LANES / 2; ++l) x[l] = combine(row[l], row[l + MOREL_LANES / 2]); \
-    MOREL_HALVE(16, combine) MOREL_HALVE(8, combine) MOREL_HALVE(4, combine) MOREL_HALVE(2, combine) MOREL_HALVE(1, combine) \
-    return x[0];                                                                              \
-  }
+/* Combines the lanes of a row into x[0]. */
+#define MOREL_FOLD(T, combine)                                                                \
+  T x[MOREL_LANES / 2]; /* small enough for registers */                                      \
+  for (int l = 0; l < MOREL_LANES / 2; ++l) x[l] = combine(row[l], row[l + MOREL_LANES / 2]); \
+  MOREL_HALVE(16, combine) MOREL_HALVE(8, combine) MOREL_HALVE(4, combine) MOREL_HALVE(2, combine) MOREL_HALVE(1, combine)
 /* Adds a block of m elements to the lanes of a row; combines the lanes. */
 #define MOREL_REDUCE(name, T, identity, combine)                                              \
   MOREL_SHARED void morel_reduce_##name(T* restrict row, const T* restrict x, int64_t m) {    \
@@ -338,24 +342,30 @@ constexpr std::string_view folds =
       T lane[MOREL_LANES], start = identity;                                                           \
       MOREL_HIDE(start);                                                                      \
       for (int l = 0; l < MOREL_LANES; ++l) lane[l] = start;                                           \
-      for (int64_t i = 0; i < whole; i += MOREL_LANES) {                                               \
+      MOREL_ROLLED                                                                            \
+      for (int64_t i = 0; i < whole; i += MOREL_LANES) {                                      \
         for (int l = 0; l < MOREL_LANES; ++l) lane[l] = combine(lane[l], x[i + l]);                    \
       }                                                                                       \
       for (int l = 0; l < MOREL_LANES; ++l) row[l] = combine(row[l], lane[l]);                         \
     }                                                                                         \
     for (int64_t l = 0; l < m - whole; ++l) row[l] = combine(row[l], x[whole + l]);           \
   }                                                                                           \
-  MOREL_FOLD(name, T, combine)
+  MOREL_SHARED T morel_fold_##name(const T* row) {                                            \
+    MOREL_FOLD(T, combine)                                                                    \
+    return x[0];                                                                              \
+  }
 )C";
 
 constexpr std::string_view comparisons = R"C(#define MOREL_NAN(x) ((x) != (x))
 #define MOREL_GREATER(x, y) ((x) > (y))
 #define MOREL_LESS(x, y) ((x) < (y))
+#define MOREL_LARGER(x, y) ((y) > (x) ? (y) : (x))
+#define MOREL_SMALLER(x, y) ((y) < (x) ? (y) : (x))
 )C";
 
 constexpr std::string_view extremes =
     R"C(/* The largest (smallest) float: NaN is looked for aside and in pairs, which keeps the chain of dependent operations short. */
-#define MOREL_EXTREME(name, T, I, identity, combine, before)                                  \
+#define MOREL_EXTREME(name, T, I, identity, combine, beyond)                                  \
   MOREL_SHARED void morel_reduce_##name(T* restrict row, const T* restrict x, int64_t m) {    \
     enum { half = MOREL_LANES / 2 };                                                          \
     const int64_t whole = m & -MOREL_LANES;                                                   \
@@ -365,11 +375,12 @@ constexpr std::string_view extremes =
       MOREL_HIDE(start);                                                                      \
       MOREL_HIDE(none);                                                                       \
       for (int l = 0; l < half; ++l) low[l] = high[l] = start, nan[l] = none;                 \
+      MOREL_ROLLED                                                                            \
       for (int64_t i = 0; i < whole; i += MOREL_LANES) {                                      \
         for (int l = 0; l < half; ++l) {                                                      \
           const T a = x[i + l], b = x[i + half + l];                                          \
-          low[l] = before(a, low[l]) ? a : low[l];                                            \
-          high[l] = before(b, high[l]) ? b : high[l];                                         \
+          low[l] = beyond(low[l], a);                                                         \
+          high[l] = beyond(high[l], b);                                                       \
           nan[l] |= __builtin_isunordered(a, b) ? -1 : 0;                                     \
         }                                                                                     \
       }                                                                                       \
@@ -380,7 +391,12 @@ constexpr std::string_view extremes =
     }                                                                                         \
     for (int64_t l = 0; l < m - whole; ++l) row[l] = combine(row[l], x[whole + l]);           \
   }                                                                                           \
-  MOREL_FOLD(name, T, combine)
+  MOREL_SHARED T morel_fold_##name(const T* row) {                                            \
+    int nan = 0;                                                                              \
+    for (int l = 0; l < MOREL_LANES; ++l) nan |= MOREL_NAN(row[l]);                           \
+    MOREL_FOLD(T, beyond)                                                                     \
+    return nan ? (T)NAN : x[0];                                                               \
+  }
 /* Position of the first largest (smallest) element or NaN; a lane without an element has index -1. I counts groups of MOREL_LANES. */
 #define MOREL_ARG(name, T, I, before)                                                                                 \
   MOREL_SHARED void morel_reduce_##name(T* restrict row, int64_t* restrict index, const T* restrict x, int64_t m, int64_t j) { \
