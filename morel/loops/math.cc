@@ -100,7 +100,7 @@ Expr exp_nonpositive_f32(const Expr& x) {
   const Expr shifted = fma(limited, log2e, 0x1.8000fep23);
   const Expr n = shifted - 0x1.8000fep23;
   const Expr r = fma(n, 0x1.bd0106p-13, fma(n, -0x1.63p-1, limited));
-  const Expr p = polynomial(r, {1, 1, 0x1.fffffap-2, 0x1.55548ap-3, 0x1.555a12p-5, 0x1.123f7cp-7, 0x1.696e4ep-10});
+  const Expr p = polynomial(r, {1, 0x1.fffff6p-1, 0x1.fffdc2p-2, 0x1.555a7ap-3, 0x1.573ba8p-5, 0x1.0fa46cp-7});
   return p * float_of(shl(bits_of(shifted), i32(23)));
 }
 

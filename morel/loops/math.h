@@ -9,7 +9,8 @@ namespace morel::loops {
 // every other node as it is.
 Expr expand_math(const Expr& x);
 
-// e^x of x <= 0, as softmax needs it: cheaper than exp, but float32 results below 2^-126.5 are 0.
+// e^x of x <= 0, as softmax needs it: cheaper than exp, but of half its accuracy, and float32 results below
+// 2^-126.5 are 0.
 Expr exp_nonpositive(const Expr& x);
 
 }  // namespace morel::loops

@@ -558,7 +558,7 @@ void register_softmax(Family& add) {
            [](ProgramBuilder& rows, DType dtype) {
              const Expr d = rows.input(dtype), y = rows.input(dtype);
              const int64_t out = rows.output(dtype);
-             rows.store(out, d - exp(y) * rows.sum(d));
+             rows.store(out, d - exp_nonpositive(y) * rows.sum(d));
            },
        .grad = [](const GradCall& g) -> Syms {
          Builder& b = g.builder();
