@@ -193,6 +193,40 @@ Syms take_axis_grad_vmap(const VmapCall& c) {
   return {c.builder()("index_grad", at.unplaced(in_batch(c, 0)), at.list(), size)};
 }
 
+// Without an operator for several indices: the indexed axes first and as one, along which slices are taken.
+Syms index_along_one_axis(const Call& c) {
+  Builder& b = c.builder();
+  const Sym x = c[0];
+  const Value::List& list = c.value("indices").list();
+  Ints order, kept, shape;
+  Dim places = 1;
+  Sym at;
+  for (size_t i = 0; i < static_cast<size_t>(x.rank()); ++i) {
+    const Dim size = x.shape()[i];
+    if (i >= list.size() || list[i].is_none()) {
+      kept.push_back(static_cast<int64_t>(i));
+      shape.push_back(size);
+      continue;
+    }
+    order.push_back(static_cast<int64_t>(i));
+    Sym index = b("cast", Sym(b, list[i]), DType::Int64);
+    index = b("where", b("less", index, 0), index + size, index);
+    at = at ? at * size + index : index;
+    places *= size;
+  }
+  if (!at) return {x};
+  const int64_t first = order[0], count = static_cast<int64_t>(order.size());
+  const bool is_adjacent = order[order.size() - 1] - order[0] + 1 == count;
+  order.append(kept.begin(), kept.end());
+  shape.insert(shape.begin(), places);
+  const Sym out = b("take_axis", b("reshape", b("transpose", x, order), shape), at, 0);
+  const int64_t before = is_adjacent ? first : 0, picked = at.rank();
+  Ints back;
+  for (int64_t i = 0; i < out.rank(); ++i)
+    back.push_back(i < before ? picked + i : i < before + picked ? i - before : i);
+  return {b("transpose", out, back)};
+}
+
 void register_advanced(Family& add) {
   add({.name = "index",
        .args = "input: Tensor, indices: Tensor[]",
@@ -205,7 +239,8 @@ void register_advanced(Family& add) {
        .grad = [](const GradCall& g) -> Syms { return {g.builder()("index_grad", g.dout(), g[1], Ints(g.shape(0)))}; },
        .saves = {bits({1}), 0},
        .vmap = index_vmap,
-       .flags = kHidden});
+       .flags = kHidden,
+       .onnx_compose = index_along_one_axis});
   add({.name = "index_grad",
        .args = "dout: Tensor, indices: Tensor[], size: shape",
        .doc = "Zeros of `size` with dout added at the indices, in their order.",

@@ -354,6 +354,35 @@ def test_bits_of_bool(opset, tmp_path):
         np.testing.assert_array_equal(other.asnumpy(), wanted)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, i, j: x[i],
+        lambda x, i, j: x[:, i],
+        lambda x, i, j: x[j, i],
+        lambda x, i, j: x[:, i, j],
+        lambda x, i, j: x[i, :, j],
+        lambda x, i, j: x[[0, -1]],
+    ],
+)
+def test_tensors_as_indices(function, tmp_path):
+    """Several index tensors, negative ones, with other axes between; for all sizes of the axes."""
+    x, i, j = ops.randn(3, 4, 5), Tensor([1, -1, 2]), Tensor([[0], [-2]], ms.int32)
+    path = exported(
+        function,
+        [x, i, j],
+        tmp_path / "x.onnx",
+        input_names=["x", "i", "j"],
+        dynamic_axes={"x": {0: "a", 1: "b", 2: "c"}},
+    )
+    session = onnxruntime.InferenceSession(path)
+    names = [entry.name for entry in session.get_inputs()]
+    for given in (x, ops.randn(6, 3, 4)):
+        arrays = dict(zip(("x", "i", "j"), (given.asnumpy(), i.asnumpy(), j.asnumpy())))
+        same(session.run(None, {name: arrays[name] for name in names}), [function(given, i, j)])
+    same([ms.onnx.load(path)(x, i, j)], [function(x, i, j)])
+
+
 @pytest.mark.parametrize("name", ["Identity", "HardSigmoid", "LpNormalization", "ReduceL2", "GatherND", "Conv", "LSTM"])
 def test_nodes_without_inputs(name, tmp_path):
     helper = pytest.importorskip("onnx.helper")
