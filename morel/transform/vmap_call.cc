@@ -392,8 +392,11 @@ Values vmap_call(VmapArgs args, const Node& node, const NestedVmap& nested) {
   MOREL_CHECK(!op.data_dependent, NotImplemented, "For '", display_name(op),
               "', vmap is not supported: the shape of its result depends on the values of each example");
   spread_draw(args, op);
-  MOREL_CHECK(!op.has(kInPlace) || args.batched(0), NotImplemented, "For '", display_name(op),
-              "', vmap cannot change a tensor that all examples share by values that differ between them");
+  MOREL_CHECK(
+      !op.has(kInPlace) || args.batched(0), NotImplemented,
+      "For 'vmap', a tensor that all examples share cannot be changed in place by values that differ between them. "
+      "A normalisation in training does so with its running statistics: call set_train(False) on it, or run it "
+      "outside of vmap. Of other tensors make an argument with an axis in 'in_axes', and return the new value");
   if (args.batch().identical(0)) return of_no_examples(args, node);
   if (op.vmap) {
     const VmapCall call(args.builder(), op, args.values(), args.flags(), args.batch());

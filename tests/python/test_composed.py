@@ -190,6 +190,8 @@ CASES = [
     ("reverse_sequence", [A, np.array([2, 0, 4]), 1, 0], lambda x, *_: np.stack([[x[0, 1], x[0, 0], *x[0, 2:]], x[1], x[2, ::-1]])),
     *(("rot90", [A, k, (0, 1)], np.rot90) for k in (-1, 0, 1, 2, 3)),
     ("searchsorted", [np.array([1, 3, 5]), np.array([[0, 3], [4, 9]])], np.searchsorted),
+    ("searchsorted", [np.array([-np.inf, 1, np.inf, np.nan, np.nan]), np.array([np.nan, np.inf, -np.inf, 7])], np.searchsorted),
+    ("searchsorted", [np.zeros(0, np.float32), A[0]], np.searchsorted),
     ("select", [A > 0, A, B], np.where),
     ("select", [A > 0, A, 0.0], np.where),
     ("sequence_mask", [np.array([1, 0, 3]), 4], lambda n, size: np.arange(size) < n[:, None]),
@@ -349,7 +351,7 @@ def test_value(name, arguments, reference):
 # Where nothing is differentiable, or the results are complex or the largest numbers.
 STEPS = set(
     "approximate_equal heaviside isreal intopk argwhere bucketize nan_to_num signbit sgn round polar type_as "
-    "unsorted_segment_max unsorted_segment_min".split()
+    "unsorted_segment_max unsorted_segment_min searchsorted".split()
 )
 # Functions with a second real argument that cannot be moved freely.
 FIRST_ONLY = {"quantile"}

@@ -1,5 +1,7 @@
 """vmap gives what a loop over the examples gives: every sample of every operator, its gradients, control flow."""
 
+import functools
+
 import numpy as np
 import pytest
 from samples import Fixed
@@ -362,9 +364,33 @@ def test_cells_of_an_ensemble():
     np.testing.assert_allclose(found[:, 2].asnumpy(), cells[2](X[2]).asnumpy(), rtol=1e-6)
 
 
+SORTED = Tensor(np.sort(np.random.default_rng(2).integers(0, 9, (3, 7)), -1).astype(np.float32))
+SOUGHT = Tensor(np.random.default_rng(3).integers(-1, 11, (3, 2, 4)).astype(np.float32))
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
+@pytest.mark.parametrize("right", [False, True])
+def test_searchsorted(axes, right):
+    given = [value if axis == 0 else value[0] for value, axis in zip((SORTED, SOUGHT), axes)]
+    sought = functools.partial(ops.searchsorted, right=right)
+    close(ms.vmap(sought, axes)(*given), loop(sought, given, axes))
+
+
+def test_bucketize_and_reverse_sequence():
+    edges, lengths = [0.5, 2.0, 4.0], Tensor(np.array([[0, 2], [3, 4], [1, 4]]))
+    close(ms.vmap(lambda x: ops.bucketize(x, edges))(SOUGHT), loop(lambda x: ops.bucketize(x, edges), [SOUGHT], (0,)))
+    for axes in ((0, 0), (0, None), (None, 0)):
+        given = [value if axis == 0 else value[0] for value, axis in zip((SOUGHT, lengths), axes)]
+        close(
+            ms.vmap(lambda x, n: ops.reverse_sequence(x, n, 1), axes)(*given),
+            loop(lambda x, n: ops.reverse_sequence(x, n, 1), given, axes),
+        )
+
+
 @pytest.mark.parametrize(
     "call,error,text",
     [
+        (lambda: ms.vmap(nn.BatchNorm1d(2).set_train())(X), NotImplementedError, r"normalisation.*set_train\(False\)"),
         (lambda: ms.vmap(lambda x: x, None), RuntimeError, "all are None"),
         (lambda: ms.vmap(lambda x: x, 1.5), RuntimeError, "must hold integers"),
         (lambda: ms.vmap(3), TypeError, "must be a function"),

@@ -461,7 +461,11 @@ def reverse_sequence(x, seq_lengths, seq_dim, batch_dim=0):
         raise ValueError(
             f"For 'reverse_sequence', 'seq_lengths' must have shape {(x.shape[batch_dim],)}, but got {seq_lengths.shape}."
         )
-    if seq_lengths.size and not 0 <= int(seq_lengths.min().item()) <= int(seq_lengths.max().item()) <= x.shape[seq_dim]:
+    if (
+        _check.values_known()
+        and seq_lengths.size
+        and not 0 <= int(seq_lengths.min().item()) <= int(seq_lengths.max().item()) <= x.shape[seq_dim]
+    ):
         raise ValueError(f"For 'reverse_sequence', 'seq_lengths' must be in [0, {x.shape[seq_dim]}].")
     along = [1] * x.ndim
     along[seq_dim] = x.shape[seq_dim]
@@ -484,28 +488,37 @@ def searchsorted(sorted_sequence, values, *, out_int32=False, right=False, side=
         side (str, optional): 'left' or 'right', instead of `right`.
         sorter (Tensor, optional): indices that sort an unsorted sequence.
     """
-    import numpy
-
-    sequence = _check.tensor(sorted_sequence, "sorted_sequence", "searchsorted").__array__()
-    wanted = values.__array__() if isinstance(values, _core.Tensor) else numpy.asarray(values, sequence.dtype)
+    sequence = _check.tensor(sorted_sequence, "sorted_sequence", "searchsorted")
+    if not isinstance(values, _core.Tensor):
+        values = _core.Tensor(values, sequence.dtype)
     if side is not None:
         _check.one_of(side, ("left", "right"), "side", "searchsorted")
         if right and side == "left":
             raise ValueError("For 'searchsorted', 'right' and 'side' contradict each other.")
-    side = side or ("right" if right else "left")
     if sorter is not None:
-        sequence = numpy.take_along_axis(sequence, sorter.asnumpy(), -1)
-    if sequence.ndim == 1:
-        found = numpy.searchsorted(sequence, wanted, side)
-    elif sequence.shape[:-1] != wanted.shape[:-1]:
+        sequence = ops.gather_elements(sequence, -1, sorter)
+    if sequence.ndim > 1 and sequence.shape[:-1] != values.shape[:-1]:
         raise ValueError(
-            f"For 'searchsorted', the shapes {sequence.shape} and {wanted.shape} must agree but for the last axis."
+            f"For 'searchsorted', the shapes {sequence.shape} and {values.shape} must agree but for the last axis."
         )
-    else:
-        found = numpy.empty(wanted.shape, numpy.int64)
-        for place in numpy.ndindex(sequence.shape[:-1]):
-            found[place] = numpy.searchsorted(sequence[place], wanted[place], side)
-    return _core.Tensor(numpy.asarray(found), mstype.int32 if out_int32 else mstype.int64)
+    found = ops.zeros(values.shape, mstype.int64)
+    size = int(sequence.shape[-1])
+    step = (1 << size.bit_length()) >> 1
+    while step:  # the largest number of elements that are passed, bit by bit
+        probe = found + step
+        last = ops.minimum(probe, size) - 1
+        here = ops.gather(sequence, last, 0) if sequence.ndim == 1 else ops.gather_elements(sequence, -1, last)
+        passed = ~_is_before(values, here) if right or side == "right" else _is_before(here, values)
+        found = ops.where((probe <= size) & passed, probe, found)
+        step >>= 1
+    return found.astype(mstype.int32) if out_int32 else found
+
+
+def _is_before(a, b):
+    """Whether a stands before b in the order in which NaN are the last."""
+    if not b.dtype.is_floating_point:
+        return a < b
+    return (a < b) | (ops.isnan(b) & ~ops.isnan(a))
 
 
 def bucketize(input, boundaries, *, right=False):
