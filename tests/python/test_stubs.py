@@ -1,14 +1,15 @@
-"""Types for editors, made from the entries: complete, and a type checker reads programs with them."""
+"""Types for editors, made from the entries: complete, and a type checker reads programs with them; what is said of an operator."""
 
 import ast
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from morel.tools import pages, stubs
+from morel.tools import op, pages, stubs
 
 import morel as ms
 
@@ -94,3 +95,16 @@ def test_pages(tmp_path):
         assert f"\n## {name}\n" in text
     assert "ops.sum, mint.sum(input, dim=None, keepdim=False, *, dtype=None)" in text
     assert all(f"({page.name})" in (tmp_path / "README.md").read_text() for page in written)
+
+
+def test_each_public_name_of_an_operator_is_shown_once():
+    names = op.public_names("softmax")
+    assert "mint.softmax" in names and len(set(names)) == len(names)
+
+
+def test_a_reader_of_the_operators_that_stops_is_no_error():
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([sys.executable, "-m", "morel.tools.op"], stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert done.returncode == -signal.SIGPIPE and not done.stderr

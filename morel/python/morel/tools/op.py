@@ -1,5 +1,6 @@
 """python -m morel.tools.op NAME: everything that is known about one operator. Without a name: all of them, by family."""
 
+import signal
 import sys
 
 from morel import _core
@@ -12,7 +13,7 @@ def public_names(operator):
     for table, prefix in (("ops", "ops."), ("mint", "mint."), ("tensor", "Tensor."), ("primitives", "ops.")):
         for rows in load_table(table).values():
             names += [prefix + name for name, spec in rows.items() if spec.partition("(")[0].strip() == operator]
-    return names
+    return list(dict.fromkeys(names))
 
 
 def describe(name):
@@ -73,4 +74,5 @@ def main(arguments):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader such as head may stop reading
     sys.exit(main(sys.argv[1:]))
