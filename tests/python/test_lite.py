@@ -26,11 +26,8 @@ def convert_and_build(path, function, *inputs, **options):
 
 def same_bits(actual, wanted):
     assert actual.dtype == wanted.dtype and tuple(actual.shape) == tuple(wanted.shape)
-    if actual.dtype == ms.bfloat16:
-        actual, wanted = actual._array.astype(ms.float32), wanted.astype(ms.float32)
-        np.testing.assert_array_equal(actual.asnumpy(), wanted.asnumpy())
-    else:
-        np.testing.assert_array_equal(actual.get_data_to_numpy(), wanted.asnumpy())
+    wanted = wanted.float() if wanted.dtype == ms.bfloat16 else wanted  # NumPy has no bfloat16
+    np.testing.assert_array_equal(actual.get_data_to_numpy(), wanted.asnumpy())
 
 
 CASES = [
@@ -51,6 +48,17 @@ def test_sample(sample, dtype, tmp_path):
     ms.set_seed(1)
     (actual,) = model.predict(tensors)
     same_bits(actual, wanted)
+
+
+def test_bfloat16_goes_in_and_out_as_float32(tmp_path):
+    model = convert_and_build(tmp_path / "twice.ms", lambda x: x * 2, Tensor([1.5, 2.0], ms.bfloat16))
+    (given,) = model.get_inputs()
+    given.set_data_from_numpy(np.array([3.0, 1 / 3], np.float32))
+    (found,) = model.predict([given])
+    assert found.dtype == ms.bfloat16
+    np.testing.assert_array_equal(found.get_data_to_numpy(), np.array([6.0, 0.66796875], np.float32))
+    with pytest.raises(ValueError, match="BFloat16"):
+        given.set_data_from_numpy(np.array([3.0, 1.0]))
 
 
 @pytest.mark.parametrize("sample", _every_sample(lambda sample: sample.name in DATA_DEPENDENT))

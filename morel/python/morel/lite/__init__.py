@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from morel import _core
+from morel.common import dtype as mstype
 from morel.common.tensor import Tensor as _Array
 from morel.nn.cell import Cell
 
@@ -81,14 +82,17 @@ class Tensor:
     data_size = property(lambda self: self._array.nbytes)
 
     def set_data_from_numpy(self, data):
-        """Copies ``data``, which has shape and dtype of the tensor."""
+        """Copies ``data``, which has shape and dtype of the tensor; float32 for bfloat16, which NumPy has not."""
         if not isinstance(data, np.ndarray):
             raise TypeError(f"the data of '{self.name}' must be a numpy.ndarray, but got {type(data).__name__}")
-        self._set(_Array(data))
+        data = _Array(data)
+        is_widened = self.dtype == mstype.bfloat16 and data.dtype == mstype.float32
+        self._set(data.bfloat16() if is_widened else data)
 
     def get_data_to_numpy(self):
-        """A copy of the tensor's elements."""
-        return self._array.asnumpy().copy()
+        """A copy of the tensor's elements; of bfloat16 as float32."""
+        array = self._array.float() if self.dtype == mstype.bfloat16 else self._array
+        return array.asnumpy().copy()
 
     def _set(self, data):
         if data.dtype != self._array.dtype or tuple(data.shape) != tuple(self._array.shape):
