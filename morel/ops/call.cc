@@ -1,6 +1,7 @@
 #include "morel/ops/call.h"
 
 #include "morel/ir/parse.h"
+#include "morel/ops/axes.h"
 
 namespace morel {
 namespace {
@@ -9,9 +10,6 @@ namespace {
   raise(ErrorKind::Type, "For '", display_name(op), "', '", spec.name, "' must be ", spec.type_text, ", but got ",
         to_string(value));
 }
-
-// Whether an argument stands for a tensor, which has an edge.
-bool has_edge(const Value& arg) { return arg.is_tensor() || arg.tag() == Value::Tag::Node; }
 
 // Sums a gradient over the axes along which its argument was broadcast, and gives it the argument's dtype.
 Sym fit(const Sym& grad, const Value& arg, bool broadcast) {
@@ -130,11 +128,11 @@ Values argument_gradients(Builder& builder, const OpDef& op, std::span<const Val
   uint32_t wanted = 0;
   size_t edge = 0;
   for (size_t i = 0; i < args.size(); ++i) {
-    if (has_edge(args[i])) {
+    if (is_tensor_value(args[i])) {
       if (needs[edge++]) wanted |= 1u << i;
     } else if (args[i].is_list()) {
       for (const Value& item : args[i].list())
-        if (has_edge(item) && needs[edge++]) wanted |= 1u << i;
+        if (is_tensor_value(item) && needs[edge++]) wanted |= 1u << i;
     }
   }
   const Syms grads = op.grad(GradCall(builder, op, args, outs, out_types, cotangents, wanted));
@@ -144,9 +142,9 @@ Values argument_gradients(Builder& builder, const OpDef& op, std::span<const Val
     const Sym grad = i < grads.size() && wanted >> i & 1 ? grads[i] : Sym();
     if (args[i].is_list()) {
       for (size_t k = 0; k < args[i].list().size(); ++k)
-        if (has_edge(args[i].list()[k]))
+        if (is_tensor_value(args[i].list()[k]))
           out.push_back(grad ? fit(grad.item(k), args[i].list()[k], broadcast).value() : Value());
-    } else if (has_edge(args[i])) {
+    } else if (is_tensor_value(args[i])) {
       out.push_back(fit(grad, args[i], broadcast).value());
     }
   }

@@ -1,6 +1,7 @@
 // Shape and dtype inference shared by the families.
 #include <cctype>
 
+#include "morel/ops/axes.h"
 #include "morel/ops/registry.h"
 
 namespace morel {
@@ -127,7 +128,7 @@ DType common_dtype_of(std::span<const Value> args, uint32_t skip) {
   bool have_tensor = false;
   DType out = DType::Bool;
   for (size_t i = 0; i < args.size(); ++i) {
-    if (skip >> i & 1 || !(args[i].is_tensor() || args[i].tag() == Value::Tag::Node)) continue;
+    if (skip >> i & 1 || !is_tensor_value(args[i])) continue;
     const DType dtype = dtype_of_value(args[i]);
     out = have_tensor ? promote(out, dtype) : dtype;
     have_tensor = true;

@@ -5,6 +5,7 @@
 
 #include "morel/io/onnx/mapping.h"
 #include "morel/io/onnx/scalar_ops.h"
+#include "morel/ops/axes.h"
 #include "morel/ops/call.h"
 #include "morel/tensor/scalar.h"
 
@@ -455,8 +456,7 @@ class Exporter final : public Builder {
   std::string input_name(const Mapping& mapping, const Value& value, const WrittenCall& call, const Source& source) {
     const size_t arg = static_cast<size_t>(source.args[0]);
     if (value.is_none()) return "";
-    if (value.is_tensor() || value.tag() == Value::Tag::Node)
-      return name_of(cast(value, wanted_type(mapping, call.args, call.results, arg)));
+    if (is_tensor_value(value)) return name_of(cast(value, wanted_type(mapping, call.args, call.results, arg)));
     if (value.tag() == Value::Tag::Ints) return size_list(value.ints());
     const ArgSpec& spec = mapping.op->schema.args[arg];
     if (value.is_integer() && spec.kinds & kInts) return size_list({value.dim()});
