@@ -93,7 +93,7 @@ std::string folder_of_stages() {
       std::fprintf(stderr, "morel: MOREL_DUMP=%s is not known and does nothing; known is: passes\n", wanted.c_str());
     });
   if (const std::string level = variable("MS_DEV_SAVE_GRAPHS", ""); !level.empty())
-    return level == "0" ? "" : variable("MS_DEV_SAVE_GRAPHS_PATH", ".");
+    return level == "1" || level == "2" || level == "3" ? variable("MS_DEV_SAVE_GRAPHS_PATH", ".") : "";
   const std::lock_guard lock(chosen_mutex);
   return chosen_folder;
 }

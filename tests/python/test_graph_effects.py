@@ -303,3 +303,26 @@ def test_changes_of_a_tensor_that_is_two_arguments():
         same(compiled(x, x, one), tensor(22.0 * 22.0))
         same(x, tensor(22.0))
     assert compiled.__compiled__.compiled == 2
+
+
+def test_a_tensor_that_is_changed_is_no_argument_and_free_variable():
+    weight, one = Parameter(tensor(2.0), name="weight"), tensor(1.0)
+
+    @ms.jit
+    def changes_argument(a):
+        ops.assign_add(a, one)
+        return a + weight
+
+    @ms.jit
+    def changes_weight(a):
+        ops.assign_add(weight, one)
+        return a + weight
+
+    for function in (changes_argument, changes_weight):
+        for _ in range(2):  # also where its graph is known
+            other = Parameter(tensor(5.0), name="other")
+            function(other)
+            with pytest.raises(ValueError, match="also reaches from outside"):
+                function(weight)
+    same(weight, tensor(4.0))
+    same(ms.jit(lambda a: a + weight)(weight), tensor(8.0))

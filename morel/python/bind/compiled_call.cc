@@ -35,6 +35,7 @@ struct Remembered {
   std::vector<Fact> facts;
   nb::object graph;
   const Executor* executor = nullptr;
+  const Written* written = nullptr;
   Numbers served;          // values of the graph's sizes at the call that was found to fit last
   bool is_single = false;  // the result is one tensor, not a tuple of them
 };
@@ -74,9 +75,11 @@ bool matches(Remembered& entry, PyObject* const* args, Py_ssize_t count, Tensors
     if (!pattern.matches(args[i])) return false;
     if (pattern.is_tensor) tensors.push_back(Tensor(unwrap(args[i])));
   }
+  const std::span<const Value> given(tensors.data(), tensors.size());
+  if (entry.written->is_given_twice(given) || entry.written->is_captured_too(given)) return false;
   const Graph& graph = entry.executor->graph();
   Numbers values;
-  if (!bind_sizes(graph, {tensors.data(), tensors.size()}, values)) return false;
+  if (!bind_sizes(graph, given, values)) return false;
   if (!(values == entry.served)) {
     if (!graph.sizes->hold(values)) return false;
     entry.served = std::move(values);
@@ -180,6 +183,7 @@ void remember(nb::handle object, nb::tuple args, nb::object graph, nb::list fact
   }
   for (nb::handle fact : facts) entry->facts.push_back({nb::borrow(fact[0]), nb::borrow(fact[1]), nb::borrow(fact[2])});
   entry->executor = nb::cast<PyGraph&>(graph).executor.get();
+  entry->written = &nb::cast<PyGraph&>(graph).written;
   entry->graph = std::move(graph);
   entry->is_single = is_single;
   self->known->push_back(std::move(entry));

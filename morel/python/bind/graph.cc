@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <unordered_set>
 
 #include "morel/ir/parse.h"
 #include "morel/python/bind/bind.h"
@@ -49,10 +50,32 @@ bool serves(const Graph& graph, const std::vector<Tensor>& parameters) {
   return bind_sizes(graph, {given.data(), given.size()}, values) && (!graph.sizes || graph.sizes->hold(values));
 }
 
+Written::Written(const Graph& graph) {
+  std::unordered_set<const Node*> written;
+  for (const Ref<Node>& node : graph.nodes)
+    for_each_written(*node, [&](const Value& value) { written.insert(node_of(value)); });
+  for (size_t i = 0; i < graph.parameters.size(); ++i)
+    if (written.contains(graph.parameters[i].get())) parameters_.push_back(i);
+  for (const Ref<Node>& node : graph.captures)
+    (written.contains(node.get()) ? captures_ : others_).push_back(node->captured);
+}
+bool Written::is_given_twice(std::span<const Value> given) const {
+  return std::ranges::any_of(parameters_, [&](size_t at) {
+    return std::ranges::count_if(given, [&](const Value& value) { return value.tensor() == given[at].tensor(); }) > 1;
+  });
+}
+bool Written::is_captured_too(std::span<const Value> given) const {
+  const auto is_among = [](const std::vector<Tensor>& tensors, const Value& value) {
+    return std::ranges::find(tensors, value.tensor()) != tensors.end();
+  };
+  return std::ranges::any_of(given, [&](const Value& value) { return is_among(captures_, value); }) ||
+         std::ranges::any_of(parameters_, [&](size_t at) { return is_among(others_, given[at]); });
+}
+
 PyGraph end_graph(const std::vector<Tensor>& results, bool with_changes) {
   GraphScope& scope = open_scope();
   for (const Tensor& result : results) scope.builder().graph().results.push_back(scope.value_of(result));
-  PyGraph out{scope.builder().graph_ref(), scope.imports(), {}, nullptr};
+  PyGraph out{scope.builder().graph_ref(), scope.imports(), {}, nullptr, {}};
   for (const GraphScope::Change& change : scope.changes()) {
     MOREL_CHECK(with_changes || !change.is_written, NotImplemented,
                 "a function that is mapped or calls itself, or the condition of a 'while', changes in place a tensor "
@@ -369,7 +392,11 @@ std::vector<std::string> assumptions(PyGraph& self) {
 nb::list run(PyGraph& self, const std::vector<Tensor>& parameters) {
   Values given;
   for (const Tensor& parameter : parameters) given.push_back(parameter);
-  return tensors_of(self.executor->run({given.data(), given.size()}));
+  const std::span<const Value> all(given.data(), given.size());
+  MOREL_CHECK(!self.written.is_captured_too(all), Value, "'", self.graph->name,
+              "' changes a tensor in place that is one of its arguments and that it also reaches from outside, by an "
+              "attribute or a variable; let it be one of them only");
+  return tensors_of(self.executor->run(all));
 }
 
 }  // namespace
@@ -454,6 +481,7 @@ void bind_graph(nb::module_& module) {
               passes += pass.seconds;
             }
             self.executor = std::make_unique<Executor>(self.graph);
+            self.written = Written(*self.graph);
             const std::chrono::duration<double> total = std::chrono::steady_clock::now() - began;
             seconds["executor"] = total.count() - passes;
             return seconds;

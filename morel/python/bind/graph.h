@@ -9,12 +9,29 @@
 
 namespace morel::bind {
 
+// What a compiled function changes in place. A tensor that comes to it in two ways would be changed in one of them
+// only.
+class Written {
+ public:
+  Written() = default;
+  explicit Written(const Graph& graph);
+  // Whether a written parameter is given what another one is given too.
+  bool is_given_twice(std::span<const Value> given) const;
+  // Whether a tensor is given that the graph captures, and one of the two is written.
+  bool is_captured_too(std::span<const Value> given) const;
+
+ private:
+  std::vector<size_t> parameters_;
+  std::vector<Tensor> captures_, others_;  // written, and only read
+};
+
 // Of a function, or of a branch with the tensors of outside that it reads and those that it changes in place.
 struct PyGraph {
   Ref<Graph> graph;
   std::vector<Tensor> imports;
   std::vector<Tensor> changed;
   std::unique_ptr<Executor> executor;
+  Written written;  // of a function that is compiled
 };
 
 // The innermost graph that is being built on this thread.

@@ -66,7 +66,7 @@ def mutable(input_data, dynamic_len=False):
     kinds = [_kind(item) for item in input_data]
     if any(kind != kinds[0] for kind in kinds):
         raise ValueError(
-            "For 'mutable', in graph mode, the element type of dynamic length array must be the same. The element types are "
+            "For 'mutable': In graph mode, the element type of dynamic length array must be the same. The element types are "
             f"{kinds}."
         )
     return (DynamicList if isinstance(input_data, list) else DynamicTuple)(input_data)

@@ -17,9 +17,8 @@ __all__ = ["CompiledFunction", "call_compiled_cell", "call_in_graph", "compiled_
 class _Entry:
     """One graph: how its results are put together, and the Python values that it relies on."""
 
-    def __init__(self, graph, structure, constants, facts, changes_arguments):
+    def __init__(self, graph, structure, constants, facts):
         self.graph, self.structure, self.constants = graph, structure, constants
-        self.changes_arguments = changes_arguments
         # Cells are held weakly; module globals and the cells of closures live as long as the function.
         self.facts = [
             (weakref.ref(owner) if hasattr(type(owner), "construct") else owner, name, value)
@@ -112,7 +111,7 @@ class CompiledFunction:
             entries[:] = [known for known in entries if known.may_hold_again()]
             entries.append(entry)
             lasting = all(_is_lasting(value) for _, _, value in entry.facts)
-            simple = places is None and not kwargs and len(leaves) == len(args) and not entry.changes_arguments
+            simple = places is None and not kwargs and len(leaves) == len(args) and _repeated(tensors) is None
             if simple and lasting and entry.is_flat():
                 _core.remember_call(self.call, args, entry.graph, entry.facts, entry.structure is None)
         return entry, tensors
@@ -123,15 +122,15 @@ class CompiledFunction:
             return session.compile(lambda: self._build(leaves, structure, places))
 
     def _build(self, leaves, structure, places):
-        graph, tree, constants, facts, changed = traced(self.function, leaves, structure, places)
+        graph, tree, constants, facts = traced(self.function, leaves, structure, places)
         if places is None:
             graph.compile()
-        return _Entry(graph, tree, constants, facts, changed)
+        return _Entry(graph, tree, constants, facts)
 
 
 def traced(function, leaves, structure, places=None):
     """The graph of a call whose flattened arguments are ``leaves``, not compiled yet; how its results are put together, those
-    that are no tensors, the Python values that it relies on, and whether it changes arguments. Within a ``Session``."""
+    that are no tensors, and the Python values that it relies on. Within a ``Session``."""
     name = getattr(function, "__name__", type(function).__name__)
     _core.graph_begin(name)
     try:
@@ -153,7 +152,7 @@ def traced(function, leaves, structure, places=None):
     except BaseException:
         _core.graph_abort()
         raise
-    return graph, tree, constants, facts.values(), changed
+    return graph, tree, constants, facts.values()
 
 
 def call_compiled_cell(cell, call, args, kwargs):

@@ -194,7 +194,7 @@ def traced_for_devices(net, inputs):
         for cell, _ in training:
             cell.training = False
         with Session() as session:
-            graph, _, constants, *_ = session.compile(lambda: traced(net, leaves, structure))
+            graph, _, constants, _ = session.compile(lambda: traced(net, leaves, structure))
     finally:
         for cell, was in training:
             cell.training = was
