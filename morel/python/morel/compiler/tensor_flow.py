@@ -1,5 +1,7 @@
 """Control flow on tensors: the two branches of an ``if``, the turns of a ``while``, as graphs of their own."""
 
+import functools
+
 from morel import _core
 from morel.compiler.builtins import Raises
 from morel.compiler.recursion import Unsettled
@@ -232,10 +234,11 @@ def run_while(turn, before):
         for part in ("condition", "body"):
             _core.graph_begin(part)
             try:
-                names = state.inside()
+                inside = state.inside()
                 for tensor in changed:
                     _core.graph_start_from(tensor, _core.graph_parameter(tensor))
-                names, _ = _unless_it_raises(lambda: turn(names, part), lambda: names if part == "body" else True)
+                left = inside if part == "body" else True
+                names, _ = _unless_it_raises(functools.partial(turn, inside, part), lambda left=left: left)
                 results = [_as_tensor(names)] if part == "condition" else state.after(names)
                 wanted = [value.dtype for value in results]
                 graphs.append(_core.graph_end(results, with_changes=part == "body"))
