@@ -219,6 +219,35 @@ def test_a_string_chosen_by_a_tensor():
     assert function(tensor(1.0, 2.0)) == function(tensor(-1.0, -2.0)) == "sum 3.0"
 
 
+def test_strings_are_put_together():
+    def function(x):
+        text = "x" + f" {x}" + "!"
+        return text, ", ".join([text, str(x), "end"]), str(text), "-".join("ab"), str(3), ""
+
+    x = tensor(1.0, 2.0)
+    assert ms.jit(function)(x) == function(x)
+    with pytest.raises(TypeError, match="expected str"):
+        ms.jit(lambda x: ", ".join([f"{x}", 1]))(x)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda text: text.upper(),
+        lambda text: len(text),
+        lambda text: text[0],
+        lambda text: text == "a",
+        lambda text: "a" in text,
+        lambda text: text * 2,
+        lambda text: 1 if text else 2,
+        lambda text: list(text),
+    ],
+)
+def test_what_depends_on_the_characters_of_a_tensor_is_refused(function):
+    with pytest.raises(NotImplementedError, match="has its characters when the graph runs"):
+        ms.jit(lambda x: function(f"{x}"))(tensor(1.0))
+
+
 def test_formats_of_tensors_cannot_be_chosen():
     with_format = lambda x: "{:.2f}".format(x), lambda x: "{!r}".format(x)  # noqa: UP032
     for function in (lambda x: f"{x:.2f}", *with_format):

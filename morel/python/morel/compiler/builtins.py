@@ -8,7 +8,7 @@ from morel import _core
 from morel.api import make_operator
 from morel.common.marks import DynamicList, DynamicTuple
 from morel.compiler.source import Unsupported
-from morel.compiler.text import Text, format_text
+from morel.compiler.text import Text, format_text, join_text, refuse_text
 
 _print_tensors = make_operator("print_", "print_")
 _raise_tensors = make_operator("raise_", "raise_")
@@ -37,6 +37,12 @@ def _refuse_dynamic(name, sequences):
 
 def _int(_call, value=0, *base):
     return value if type(value) is _core.Size else int(value, *base)
+
+
+def _str(_call, *args, **options):
+    if len(args) == 1 and isinstance(args[0], (Text, _core.Tensor)):
+        return Text.of(args)
+    return str(*args, **options)
 
 
 def _len(_call, value):
@@ -130,6 +136,7 @@ _TABLE = {
     builtins.list: lambda _call, items=(): list(items_of(items)),
     builtins.map: _map,
     builtins.print: _print,
+    builtins.str: _str,
     builtins.sum: _sum,
     builtins.tuple: lambda _call, items=(): tuple(items_of(items)),
     builtins.zip: _zip,
@@ -140,6 +147,11 @@ def in_graph(fn):
     """The form of one of Python's functions in graphs, which takes the interpreter's `call` first; None: as it is."""
     if not isinstance(fn, (type, type(len))):
         return None
-    if fn.__name__ == "format" and isinstance(getattr(fn, "__self__", None), str):
-        return lambda _call, *args, **kwargs: format_text(fn.__self__, args, kwargs)
+    owner = getattr(fn, "__self__", None)
+    if isinstance(owner, Text):
+        return refuse_text
+    if isinstance(owner, str) and fn.__name__ == "format":
+        return lambda _call, *args, **kwargs: format_text(owner, args, kwargs)
+    if isinstance(owner, str) and fn.__name__ == "join":
+        return lambda _call, parts: join_text(owner, parts)
     return _TABLE.get(fn)
