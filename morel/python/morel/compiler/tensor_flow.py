@@ -1,7 +1,5 @@
 """Control flow on tensors: the two branches of an ``if``, the turns of a ``while``, as graphs of their own."""
 
-import functools
-
 from morel import _core
 from morel.compiler.builtins import Raises
 from morel.compiler.recursion import Unsettled
@@ -223,6 +221,22 @@ def blank_result(turn, before, returned):
     return unflatten(tree, [_core.graph_zeros(leaf) if isinstance(leaf, _core.Tensor) else leaf for leaf in leaves])
 
 
+def _part_of_turn(part, turn, state, changed):
+    """The "condition" or "body" of a loop as (graph, dtypes of its results). ``changed``: tensors of outside that belong to
+    the state as well."""
+    _core.graph_begin(part)
+    try:
+        names = state.inside()
+        for tensor in changed:
+            _core.graph_start_from(tensor, _core.graph_parameter(tensor))
+        names, _ = _unless_it_raises(lambda: turn(names, part), lambda: names if part == "body" else True)
+        results = [_as_tensor(names)] if part == "condition" else state.after(names)
+        return _core.graph_end(results, with_changes=part == "body"), [value.dtype for value in results]
+    except BaseException:
+        _core.graph_abort()
+        raise
+
+
 def run_while(turn, before):
     """A ``while`` whose condition is a tensor. ``before``: the names that the body assigns, with their values at the start.
 
@@ -230,37 +244,28 @@ def run_while(turn, before):
     """
     state, changed = _State(before), []
     for _ in range(MAX_TRIES):  # until it is known what the turns change, and the dtypes of the state settle
-        graphs, results = [], None
-        for part in ("condition", "body"):
-            _core.graph_begin(part)
-            try:
-                inside = state.inside()
-                for tensor in changed:
-                    _core.graph_start_from(tensor, _core.graph_parameter(tensor))
-                left = inside if part == "body" else True
-                names, _ = _unless_it_raises(functools.partial(turn, inside, part), lambda left=left: left)
-                results = [_as_tensor(names)] if part == "condition" else state.after(names)
-                wanted = [value.dtype for value in results]
-                graphs.append(_core.graph_end(results, with_changes=part == "body"))
-            except Unsettled:
-                _core.graph_abort()
-                return state.filled(state.tensors)
-            except BaseException:
-                _core.graph_abort()
-                raise
-        known, changed = len(changed), graphs[1].changed
+        try:
+            condition, _ = _part_of_turn("condition", turn, state, changed)
+            body, dtypes = _part_of_turn("body", turn, state, changed)
+        except Unsettled:
+            return state.filled(state.tensors)
+        known, changed = len(changed), body.changed
         if len(changed) > known:
             continue
-        if all(old.dtype == dtype for old, dtype in zip(state.tensors, wanted)):
-            if _core.graph_overlap(changed, state.tensors):
-                raise Unsupported(
-                    "the body of a 'while' on a tensor assigns a name, and changes the tensor that it had before in place by "
-                    "another name; use one name for it"
-                )
-            results = iter(_core.graph_while(*graphs, [*state.tensors, *changed]))
-            names = state.filled(results)
-            for tensor, result in zip(changed, results):
-                _core.graph_assign(tensor, result)
-            return names
-        state.tensors = [old.astype(dtype) for old, dtype in zip(state.tensors, wanted)]
+        if all(old.dtype == dtype for old, dtype in zip(state.tensors, dtypes)):
+            return _loop(condition, body, state, changed)
+        state.tensors = [old.astype(dtype) for old, dtype in zip(state.tensors, dtypes)]
     raise TypeError("the dtypes of the values that a 'while' on a tensor changes do not settle")
+
+
+def _loop(condition, body, state, changed):
+    if _core.graph_overlap(changed, state.tensors):
+        raise Unsupported(
+            "the body of a 'while' on a tensor assigns a name, and changes the tensor that it had before in place by another "
+            "name; use one name for it"
+        )
+    results = iter(_core.graph_while(condition, body, [*state.tensors, *changed]))
+    names = state.filled(results)
+    for tensor, result in zip(changed, results):
+        _core.graph_assign(tensor, result)
+    return names
