@@ -10,10 +10,18 @@
 
 namespace morel {
 
+// What a kernel made of constant arguments before its first call (KernelEntry::prepare): packed weights, say. It holds
+// for calls whose other arguments have the same types and layouts.
+class Prepared {
+ public:
+  virtual ~Prepared() = default;
+};
+
 struct KernelCall {
   std::span<const Value> args;
   std::span<Tensor> outs;
   const Epilogue* epilogue = nullptr;  // only for operators that say so (kEpilogue)
+  const Prepared* prepared = nullptr;  // what this kernel's `prepare` returned
 
   bool has(size_t idx) const { return !args[idx].is_none(); }
   Tensor tensor(size_t idx) const { return args[idx].tensor(); }

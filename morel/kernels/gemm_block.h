@@ -21,6 +21,12 @@ struct GemmBlock {
   bool relu;
 };
 
+// Steps of a sum through which A and B lie evenly: all of a product's; a convolution's where its image does. Before
+// them, so many elements of A and B are skipped.
+struct GemmRun {
+  int64_t skip_a, skip_b, k;
+};
+
 // Products with at most this many rows, whose B is contiguous along one axis and larger than the second-level cache's
 // share, go to the thin kernels.
 inline constexpr int64_t thin_rows = 16;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -14,9 +15,14 @@
 
 namespace morel {
 
+// `constants`: a bit for each argument whose values are the same in all calls. Null where it does not pay.
+using PrepareFn = std::unique_ptr<Prepared> (*)(const KernelCall& call, uint64_t constants);
+
 struct KernelEntry {
   std::string_view name;
-  KernelFn kernel;
+  KernelFn kernel = nullptr;
+  PrepareFn prepare = nullptr;  // may be null
+  uint32_t may_skip = 0;        // a bit for each result that is left out where `outs` has no tensor for it
 };
 
 consteval bool is_selected([[maybe_unused]] std::string_view name) {
@@ -32,11 +38,11 @@ consteval bool is_selected([[maybe_unused]] std::string_view name) {
 template <size_t n>
 consteval std::array<KernelEntry, n> kernel_list(const KernelEntry (&entries)[n]) {
   std::array<KernelEntry, n> out;
-  for (size_t i = 0; i < n; ++i) out[i] = {entries[i].name, is_selected(entries[i].name) ? entries[i].kernel : nullptr};
+  for (size_t i = 0; i < n; ++i) out[i] = is_selected(entries[i].name) ? entries[i] : KernelEntry{entries[i].name};
   return out;
 }
 
-KernelFn find_kernel(std::string_view name);  // null when absent
+const KernelEntry* find_kernel(std::string_view name);  // null when absent
 
 // Families: table_<family>.cc.
 std::span<const KernelEntry> attention_kernels();

@@ -1,5 +1,6 @@
 // Convolutions of the kernel table.
 #include "morel/kernels/conv.h"
+#include "morel/kernels/conv_direct.h"
 #include "morel/kernels/int8.h"
 #include "morel/kernels/table.h"
 #include "morel/kernels/tensor_view.h"
@@ -31,8 +32,19 @@ void convolution(const KernelCall& call) {
   const Tensor& out = call.outs[0];
   const Tensor input = operand(call, 0, out.dtype()), weight = operand(call, 1, out.dtype());
   const Tensor bias = call.has(2) ? call.contiguous(2, out.dtype()) : Tensor();
+  if (call.prepared) {
+    static_cast<const DirectConv*>(call.prepared)->run(view4(input), bias ? bias.as<float>() : nullptr, view4(out));
+    return run_epilogue(call.epilogue, out.size());
+  }
   conv2d_forward(window_of(call, out.dtype()), view4(input), view4(weight), bias ? bias.data() : nullptr, view4(out),
                  call.epilogue);
+}
+
+std::unique_ptr<Prepared> prepare_convolution(const KernelCall& call, uint64_t constants) {
+  const Tensor input = call.tensor(0), weight = call.tensor(1);
+  const DType dtype = call.outs[0].dtype();
+  if (!(constants >> 1 & 1) || input.dtype() != dtype || weight.dtype() != dtype) return nullptr;
+  return DirectConv::make(window_of(call, dtype), view4(input), view4(weight), view4(call.outs[0]));
 }
 
 // args: dout, weight, size, ...
@@ -61,7 +73,7 @@ void quantised_convolution(const KernelCall& call) {
 
 std::span<const KernelEntry> conv_kernels() {
   static constexpr auto entries = kernel_list({
-      {"convolution", convolution},
+      {"convolution", convolution, prepare_convolution},
       {"convolution_input_grad", convolution_input_grad},
       {"convolution_weight_grad", convolution_weight_grad},
       {"int8_convolution", quantised_convolution},

@@ -36,10 +36,14 @@ Pool2d adaptive(const KernelCall& call) {
   return pool;
 }
 
-// args: input, kernel_size, stride, padding, dilation, ceil_mode; outs: values, indices.
-void max_pool2d_with_indices(const KernelCall& call) {
-  max_pool2d_forward(window_at(call, 1), view4(call.tensor(0)), view4(call.outs[0]), DType::Int32, view4(call.outs[1]));
+void max_pool(const KernelCall& call, const Pool2d& pool) {
+  const Tensor& indices = call.outs[1];
+  max_pool2d_forward(pool, view4(call.tensor(0)), view4(call.outs[0]), DType::Int32,
+                     indices ? view4(indices) : View4());
 }
+
+// args: input, kernel_size, stride, padding, dilation, ceil_mode; outs: values, indices.
+void max_pool2d_with_indices(const KernelCall& call) { max_pool(call, window_at(call, 1)); }
 
 // args: dout, indices, size, kernel_size, stride, padding, dilation.
 void max_pool2d_grad(const KernelCall& call) {
@@ -58,9 +62,7 @@ void average_pool2d_grad(const KernelCall& call) {
 }
 
 // args: input, output_size; outs: values, indices.
-void adaptive_max_pool2d_with_indices(const KernelCall& call) {
-  max_pool2d_forward(adaptive(call), view4(call.tensor(0)), view4(call.outs[0]), DType::Int32, view4(call.outs[1]));
-}
+void adaptive_max_pool2d_with_indices(const KernelCall& call) { max_pool(call, adaptive(call)); }
 
 // args: dout, indices, size.
 void adaptive_max_pool2d_grad(const KernelCall& call) {
@@ -81,12 +83,13 @@ void adaptive_average_pool2d_grad(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> pool_kernels() {
+  constexpr uint32_t indices = 1 << 1;
   static constexpr auto entries = kernel_list({
-      {"max_pool2d_with_indices", max_pool2d_with_indices},
+      {"max_pool2d_with_indices", max_pool2d_with_indices, nullptr, indices},
       {"max_pool2d_grad", max_pool2d_grad},
       {"average_pool2d", average_pool2d},
       {"average_pool2d_grad", average_pool2d_grad},
-      {"adaptive_max_pool2d_with_indices", adaptive_max_pool2d_with_indices},
+      {"adaptive_max_pool2d_with_indices", adaptive_max_pool2d_with_indices, nullptr, indices},
       {"adaptive_max_pool2d_grad", adaptive_max_pool2d_grad},
       {"adaptive_average_pool2d", adaptive_average_pool2d},
       {"adaptive_average_pool2d_grad", adaptive_average_pool2d_grad},

@@ -90,6 +90,13 @@ struct Arg {
   std::vector<Arg> items;      // List
 };
 
+// Calls fn(value) for each value that an argument names, also within lists.
+template <class F>
+void for_each_value(const Arg& arg, F&& fn) {
+  if (arg.tag == Arg::Tag::Value || arg.tag == Arg::Tag::Number) fn(arg.value);
+  for (const Arg& item : arg.items) for_each_value(item, fn);
+}
+
 enum class StepKind : uint8_t {
   Kernel,       // of the kernel table; `args` in the order of its schema; without `outs` it changes args[0] in place
   Elementwise,  // loop program `name`: signature.inputs.size() operands, which broadcast to outs[0], then parameters

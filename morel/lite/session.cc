@@ -6,6 +6,7 @@
 
 #include "morel/kernels/tensor_view.h"
 #include "morel/lite/step.h"
+#include "morel/tensor/allocator.h"
 #include "morel/tensor/memory_plan.h"
 
 namespace morel::lite {
@@ -91,7 +92,8 @@ class Session::Binder {
     part.function = &function;
     for (size_t i = 0; i < function.buffers.size(); ++i) add_storage(function, i, idx == 0, given);
     for (const Value& value : function.values) part.tensors.push_back(tensor_of(function, idx, value, base, given));
-    const Scope scope{part.tensors, sizes_};
+    const std::vector<bool> is_read = read_buffers(function);
+    const Scope scope{function, part.tensors, sizes_, is_read};
     for (const Step& step : function.steps) {
       if (step.bodies.empty()) {
         part.steps.push_back(bind_named(step, scope));
@@ -147,6 +149,17 @@ class Session::Binder {
     const Tensor& condition = scope.at(step.args[0].value);
     MOREL_CHECK(condition.size() == 1 && !is_complex(condition.dtype()), Value, "a condition is ",
                 describe(condition.dtype(), condition.shape()));
+  }
+
+  static std::vector<bool> read_buffers(const Function& function) {
+    std::vector<bool> out(function.buffers.size());
+    const auto read = [&](int32_t value) {
+      out[static_cast<size_t>(function.values[static_cast<size_t>(value)].buffer)] = true;
+    };
+    for (const Step& step : function.steps)
+      for (const Arg& arg : step.args) for_each_value(arg, read);
+    for (const int32_t output : function.outputs) read(output);
+    return out;
   }
 
   // Storages outside of the arena.
@@ -212,7 +225,15 @@ Session::Session(const Plan& plan, Bytes weights, std::vector<int64_t> symbols) 
 }
 Session::~Session() = default;
 
-void Session::run() { run(parts_[0]); }
+void Session::run() {
+  size_t demand = 0;
+  {
+    const Workspace temporaries(workspace_ ? workspace_->data() : nullptr, workspace_ ? workspace_->bytes() : 0);
+    run(parts_[0]);
+    demand = temporaries.demand();
+  }
+  if (demand > (workspace_ ? workspace_->bytes() : 0)) workspace_ = Storage::allocate(demand);
+}
 
 void Session::run(const Part& part) {
   for (size_t i = 0; i < part.steps.size(); ++i) {

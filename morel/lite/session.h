@@ -36,6 +36,7 @@ class Session {
   std::vector<Tensor> inputs_, outputs_;
   std::vector<Ref<Storage>> variables_;
   size_t arena_bytes_ = 0;
+  Ref<Storage> workspace_;  // for temporaries of kernels, as much as a run needed
 };
 
 }  // namespace morel::lite

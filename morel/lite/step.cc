@@ -72,15 +72,40 @@ class KernelStep final : public BoundStep {
                   Value, "argument ", i, " of '", step.name, "' is no number");
       numbers_.emplace_back(i, from);
     }
-    for (const int32_t out : step.outs) outs_.push_back(scope.at(out));
+    for (size_t i = 0; i < step.outs.size(); ++i) {
+      const bool skipped = kernel_->may_skip >> i & 1 && !scope.is_read[scope.buffer_of(step.outs[i])];
+      outs_.push_back(skipped ? Tensor() : scope.at(step.outs[i]));
+    }
+    is_new_ = kernel_->prepare && numbers_.empty();
+    if (is_new_) find_constants(step, scope);
   }
   void run() override {
+    if (is_new_) {  // now and not when it is bound: kernels trust shapes, which nobody has run yet
+      prepared_ = kernel_->prepare(call(), constants_);
+      is_new_ = false;
+    }
     for (const auto& [idx, tensor] : numbers_) args_[idx] = number_of(tensor);
-    kernel_({{args_.data(), args_.size()}, {outs_.data(), outs_.size()}});
+    kernel_->kernel(call());
   }
 
  private:
-  KernelFn kernel_;
+  KernelCall call() {
+    return {.args = {args_.data(), args_.size()},
+            .outs = {outs_.data(), outs_.size()},
+            .epilogue = nullptr,
+            .prepared = prepared_.get()};
+  }
+  void find_constants(const Step& step, const Scope& scope) {
+    for (size_t i = 0; i < step.args.size() && i < 64; ++i)
+      if (step.args[i].tag == Arg::Tag::Value &&
+          scope.function.buffers[scope.buffer_of(step.args[i].value)].home == Home::Constant)
+        constants_ |= uint64_t{1} << i;
+  }
+
+  const KernelEntry* kernel_;
+  std::unique_ptr<Prepared> prepared_;
+  bool is_new_ = false;
+  uint64_t constants_ = 0;  // a bit for each argument
   SmallVector<morel::Value, 8> args_;
   std::vector<std::pair<size_t, Tensor>> numbers_;
   SmallVector<Tensor, 2> outs_;

@@ -72,8 +72,9 @@ KernelFn kernel_of(const OpDef& op, Device device) {
   std::atomic<KernelFn>& slot = table[static_cast<size_t>(op.id)];
   KernelFn kernel = slot.load(std::memory_order_relaxed);
   if (!kernel) {
-    kernel = find_kernel(op.name);
-    MOREL_CHECK(kernel, Internal, "operator ", op.name, " has no kernel in the table");
+    const KernelEntry* entry = find_kernel(op.name);
+    MOREL_CHECK(entry, Internal, "operator ", op.name, " has no kernel in the table");
+    kernel = entry->kernel;
     slot.store(kernel, std::memory_order_relaxed);
   }
   return kernel;

@@ -10,6 +10,7 @@
 
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
+#include "morel/kernels/conv_direct.h"
 #include "morel/kernels/conv_paths.h"
 
 namespace morel {
@@ -257,6 +258,49 @@ TEST(ConvTest, Im2ColAgreesInFloat32) {
       conv2d_backward_weight(s.conv, x.view, dy.view, dw_expected.view, nullptr);
       im2col_backward_weight(s.conv, x.view, dy.view, dw_actual.view, nullptr);
       expect_near(dw_actual.values(), dw_expected.values(), DType::Float32, "weight gradient");
+    }
+  }
+}
+
+std::vector<Sizes> direct_cases() {
+  std::vector<Sizes> out = small_cases();
+  const Conv2d same{.padding = {1, 1, 1, 1}};
+  for (const Sizes& s : {Sizes{9, 16, 32, 28, 28, 3, 3, same}, Sizes{1, 32, 32, 40, 40, 3, 3, {.stride = {2, 1}}},
+                         Sizes{2, 192, 176, 6, 6, 3, 3, same}, Sizes{3, 40, 70, 5, 7, 1, 1, {}}})
+    out.push_back(s);
+  return out;
+}
+
+TEST(ConvTest, DirectInAllLayouts) {
+  for (const Sizes& s : direct_cases()) {
+    for (Layout in : {Layout::First, Layout::Last, Layout::Strided}) {
+      for (Layout to : {Layout::First, Layout::Last, Layout::Strided}) {
+        SCOPED_TRACE(testing::Message() << s.in_channels << "->" << s.out_channels << " " << s.height << "x" << s.width
+                                        << " layouts " << static_cast<int>(in) << " " << static_cast<int>(to));
+        Array x(DType::Float32, s.input(), in), w(DType::Float32, s.weight(), in),
+            bias(DType::Float32, {1, 1, 1, s.out_channels}, Layout::First);
+        x.fill(1);
+        w.fill(2);
+        bias.fill(3);
+        const float* added = in == to ? nullptr : static_cast<const float*>(bias.view.data);
+        Array expected(DType::Float32, s.output(), to);
+        conv2d_forward(s.conv, x.view, w.view, added, expected.view);
+        std::vector<std::vector<std::byte>> results;
+        for (int threads : {1, 3}) {
+          set_num_threads(threads);
+          Array actual(DType::Float32, s.output(), to);
+          const auto direct = DirectConv::make(s.conv, x.view, w.view, actual.view);
+          if (!direct) {
+            EXPECT_LT(s.out_channels / s.conv.groups, 4);
+            continue;
+          }
+          direct->run(x.view, added, actual.view);
+          expect_near(actual.values(), expected.values(), DType::Float32, "output");
+          results.push_back(actual.bytes);
+        }
+        set_num_threads(1);
+        for (const auto& bytes : results) EXPECT_EQ(bytes, results[0]);
+      }
     }
   }
 }

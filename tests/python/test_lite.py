@@ -119,9 +119,7 @@ class TestLeNet:
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         model.resize(model.get_inputs(), [[5, 1, 28, 28]])
         wanted = model.predict([images(5)])[0].get_data_to_numpy()
-        np.testing.assert_allclose(
-            np.array(done.stdout.split(), np.float32).reshape(5, 10), wanted, rtol=1e-5, atol=1e-6
-        )
+        np.testing.assert_array_equal(np.array(done.stdout.split(), np.float32).reshape(5, 10), wanted)
         assert f"arena {model.arena_bytes} bytes" in done.stderr
         linked = subprocess.run(["ldd", PROGRAM], check=True, capture_output=True, text=True).stdout
         assert "libmorel_lite" in linked and not any(

@@ -58,7 +58,7 @@ def prove():
     with tempfile.TemporaryDirectory() as folder:
         cells = {operator: check(operator, Path(folder)) for operator in CASES}
     numbers = {"lite_core_bytes": size, "lite_core_kernels": kernels, "lite_core_loops": loops}
-    found = bench.compare(rounds=2, seconds=0.5, batches=(1,))[1]
+    found = bench.compare(rounds=2, seconds=0.5)[0]
     own = found["morel.lite"]
     numbers |= {"lite_lenet_us": round(own["run_us"], 1), "lite_lenet_added_mb": round(own["added_mb"], 2)}
     if "ONNX Runtime" in found:

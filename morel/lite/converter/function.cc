@@ -30,12 +30,6 @@ bool identical(std::span<const Dim> a, std::span<const Dim> b) {
   return std::ranges::equal(a, b, [](Dim x, Dim y) { return x.identical(y); });
 }
 
-template <class F>
-void for_each_value(const Arg& arg, F&& fn) {
-  if (arg.tag == Arg::Tag::Value || arg.tag == Arg::Tag::Number) fn(arg.value);
-  for (const Arg& item : arg.items) for_each_value(item, fn);
-}
-
 }  // namespace
 
 FunctionConverter::FunctionConverter(Shared& shared)

@@ -5,15 +5,6 @@
 #include "morel/tensor/memory_plan.h"
 
 namespace morel::lite {
-namespace {
-
-template <class F>
-void for_each_value(const Arg& arg, F&& fn) {
-  if (arg.tag == Arg::Tag::Value || arg.tag == Arg::Tag::Number) fn(arg.value);
-  for (const Arg& item : arg.items) for_each_value(item, fn);
-}
-
-}  // namespace
 
 MemoryMap::MemoryMap(const Plan& plan, const SizeValues& sizes)
     : offsets_(plan.functions.size()), used_(plan.functions.size()), arena_bytes_(plan.functions.size()) {
