@@ -1,5 +1,8 @@
 #include "morel/transform/fold.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "morel/ops/call.h"
 
 namespace morel {
@@ -7,14 +10,14 @@ namespace {
 
 constexpr int64_t max_bytes = 64 << 10;
 
-bool is_small(const Types& types) {
+std::optional<int64_t> bytes_of(const Types& types) {
   int64_t bytes = 0;
   for (const Type& type : types) {
     for (const Dim dim : type.shape)
-      if (dim.is_symbolic()) return false;
+      if (dim.is_symbolic()) return {};
     bytes += num_elements(type.shape) * size_of(type.dtype);
   }
-  return bytes <= max_bytes;
+  return bytes;
 }
 
 bool is_source(const Node& node) {
@@ -25,7 +28,12 @@ bool is_source(const Node& node) {
 
 class Folder {
  public:
-  Folder(Graph& graph, Evaluator evaluate) : graph_(graph), evaluate_(evaluate), sharing_(graph) {}
+  Folder(Graph& graph, Evaluator evaluate, bool freezes) : graph_(graph), evaluate_(evaluate), sharing_(graph) {
+    if (!freezes) return;
+    for (const Ref<Node>& capture : graph.captures)
+      if (capture->captured && !sharing_.is_written(capture.get()))
+        known_.emplace(capture.get(), Values{capture->captured});
+  }
 
   int64_t run() {
     const SymbolicSizes::Use nothing_is_assumed(nullptr);
@@ -43,7 +51,11 @@ class Folder {
     const OpDef& op = *node.op;
     if (has_effect(op) || op.has(kRandom) || op.control != Control::None || node.name == "empty") return false;
     if (sharing_.is_written(&node) || sharing_.leaves(&node) || node.types.empty()) return false;
-    return is_small(node.types);
+    int64_t most = max_bytes;
+    for_each_input(node,
+                   [&](const Value& value) { most = std::max(most, bytes_of(node_of(value)->types).value_or(0)); });
+    const std::optional<int64_t> bytes = bytes_of(node.types);
+    return bytes && *bytes <= most;
   }
 
   // The outputs of a node whose inputs are known.
@@ -68,7 +80,7 @@ class Folder {
   // What stands for a known value that a node reads: numbers in every element stay what they are.
   Value captured(const Value& value) {
     const auto found = known_.find(node_of(value));
-    if (found == known_.end() || is_fill(*found->first)) return value;
+    if (found == known_.end() || !found->first->op || is_fill(*found->first)) return value;
     Value& out = captured_[{found->first, value.output()}];
     if (out.is_none()) out = graph_.add_capture(found->second[value.output()].tensor());
     return out;
@@ -86,6 +98,8 @@ class Folder {
 
 }  // namespace
 
-int64_t fold_constants(Graph& graph, Evaluator evaluate) { return Folder(graph, evaluate).run(); }
+int64_t fold_constants(Graph& graph, Evaluator evaluate, bool freezes) {
+  return Folder(graph, evaluate, freezes).run();
+}
 
 }  // namespace morel

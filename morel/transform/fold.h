@@ -6,6 +6,7 @@
 namespace morel {
 
 // Small results become captured tensors that nobody else has. Returns how many nodes were computed for good.
-int64_t fold_constants(Graph& graph, Evaluator evaluate);
+// freezes: captured tensors keep their values, so what depends on them alone is computed too, unless it is larger.
+int64_t fold_constants(Graph& graph, Evaluator evaluate, bool freezes = false);
 
 }  // namespace morel

@@ -7,6 +7,7 @@
 #include "morel/lite/model.h"
 #include "morel/python/bind/bind.h"
 #include "morel/python/bind/graph.h"
+#include "morel/transform/freeze.h"
 #include "morel/transform/passes.h"
 
 namespace morel::bind {
@@ -27,6 +28,7 @@ void convert_graph(PyGraph& self, const std::string& path, const std::vector<std
                    const std::vector<nb::handle>& input_types, const std::vector<nb::handle>& output_types) {
   {
     const SymbolicSizes::Use sizes(self.graph->sizes.get());
+    freeze(*self.graph, &execute);
     optimise(*self.graph, &execute, false);
   }
   lite::Converted made = lite::convert(*self.graph, {inputs, outputs, weight_names, fixed_sizes});

@@ -7,7 +7,7 @@
 #include "morel/python/bind/bind.h"
 #include "morel/python/bind/graph.h"
 #include "morel/runtime/calibrate.h"
-#include "morel/transform/simplify.h"
+#include "morel/transform/freeze.h"
 
 namespace morel::bind {
 namespace {
@@ -34,7 +34,7 @@ nb::dict quantise_graph(PyGraph& self, const std::vector<std::vector<Tensor>>& b
   QuantiseReport report;
   {
     const SymbolicSizes::Use sizes(self.graph->sizes.get());
-    simplify(*self.graph, &execute);
+    freeze(*self.graph, &execute);
     const Values observed = values_to_observe(*self.graph, options);
     std::vector<Values> arguments;
     for (const std::vector<Tensor>& batch : batches) arguments.emplace_back(batch.begin(), batch.end());
