@@ -1,5 +1,6 @@
 #include "morel/lite/model.h"
 
+#include <cstdio>
 #include <cstring>
 
 #include "morel/base/thread_pool.h"
@@ -11,10 +12,21 @@ namespace morel::lite {
 
 struct Model::State {
   MappedFile file;
-  Ref<Storage> copy;  // of a buffer that was not aligned
+  Ref<Storage> copy;  // of a file that is not mapped, or a buffer that is not aligned
   PlanFile content;
   std::unique_ptr<Session> session;
   std::vector<TensorRef> inputs, outputs;
+
+  Bytes copied() const { return {reinterpret_cast<const std::byte*>(copy->data()), copy->bytes()}; }
+
+  // What is read after the size was found may be less, where another process writes; then the file is incomplete.
+  Bytes read_file() {
+    const size_t bytes = file.bytes().size();
+    copy = Storage::allocate(bytes);
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(std::fopen(file.path().c_str(), "rb"), std::fclose);
+    const size_t found = stream ? std::fread(copy->data(), 1, bytes, stream.get()) : 0;
+    return copied().first(found);
+  }
 
   void read(Bytes bytes, const std::string& name, const Context& context) {
     if (context.threads > 0) set_num_threads(context.threads);
@@ -57,7 +69,9 @@ Model::~Model() = default;
 Model Model::build(const std::string& path, const Context& context) {
   auto state = std::make_unique<State>();
   state->file = MappedFile(path);
-  state->read(state->file.bytes(), path, context);
+  const Bytes bytes = context.maps_file ? state->file.bytes() : state->read_file();
+  if (!context.maps_file) state->file = MappedFile();
+  state->read(bytes, path, context);
   return Model(std::move(state));
 }
 
@@ -66,7 +80,7 @@ Model Model::build(Bytes bytes, const Context& context) {
   if (reinterpret_cast<uintptr_t>(bytes.data()) % weight_alignment) {
     state->copy = Storage::allocate(bytes.size());
     std::memcpy(state->copy->data(), bytes.data(), bytes.size());
-    bytes = {reinterpret_cast<const std::byte*>(state->copy->data()), bytes.size()};
+    bytes = state->copied();
   }
   state->read(bytes, "buffer", context);
   return Model(std::move(state));

@@ -23,7 +23,8 @@
 namespace morel::lite {
 
 struct Context {
-  int threads = 0;  // of the process; 0 leaves them as they are
+  int threads = 0;         // of the process; 0 leaves them as they are
+  bool maps_file = false;  // weights stay in the file, which nobody may write to; else it is read and may change
 };
 
 // An input or output: memory of the model, contiguous.

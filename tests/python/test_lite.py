@@ -232,6 +232,67 @@ def test_dropout_that_stays_gives_other_numbers_every_time(tmp_path):
     assert (first != second).any()
 
 
+class Normed(nn.Cell):
+    """Batch norms behind convolutions of several layouts and a dense layer; one whose convolution has another reader."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 3, pad_mode="pad", padding=1)
+        self.wide = nn.Conv2d(8, 48, 3, stride=2, pad_mode="same", has_bias=True)
+        self.grouped = nn.Conv2d(48, 32, 1, group=4)
+        self.norms = nn.CellList([nn.BatchNorm2d(8), nn.BatchNorm2d(48), nn.BatchNorm2d(32)])
+        self.dense, self.last = nn.Dense(32, 6), nn.BatchNorm1d(6)
+
+    def construct(self, x):
+        x = ops.relu(self.norms[0](self.first(x)))
+        x = ops.max_pool2d(ops.relu(self.norms[1](self.wide(x))), 2, 2)
+        x = self.grouped(x)
+        return self.last(self.dense(ops.mean(x + self.norms[2](x), (2, 3))))
+
+
+def test_batch_norm_goes_into_weights(tmp_path):
+    ms.set_seed(6)
+    net, rng = Normed().set_train(False), np.random.default_rng(6)
+    for parameter in net.get_parameters():
+        if "norms" in parameter.name or "last" in parameter.name:
+            parameter.set_data(Tensor(rng.uniform(0.5, 2, parameter.shape).astype(np.float32)))
+    x = rng.standard_normal((2, 3, 13, 11)).astype(np.float32)
+    path = tmp_path / "x.ms"
+    model = convert_and_build(path, net, Tensor(x))
+    for count in (2, 5):
+        x = rng.standard_normal((count, 3, 13, 11)).astype(np.float32)
+        model.resize(model.get_inputs(), [list(x.shape)])
+        (actual,) = model.predict([x])
+        np.testing.assert_allclose(actual.get_data_to_numpy(), net(Tensor(x)).asnumpy(), rtol=1e-4, atol=1e-5)
+    _, loops = _core.LiteModel.build_from_file(str(path)).requirements()
+    assert any("scale_shift" in name for name in loops)  # of the one with another reader
+    assert not any("rsqrt" in name for name in loops)
+
+
+@pytest.mark.parametrize("with_places", [True, False])
+def test_places_of_maxima_are_there_if_they_are_read(with_places, tmp_path):
+    def function(x):
+        values, places = ops.max_pool2d(x, 3, 2, 1, return_indices=True)
+        return (values, places) if with_places else values + 1
+
+    x = np.random.default_rng(0).standard_normal((2, 3, 9, 8)).astype(np.float32)
+    wanted = function(Tensor(x))
+    model = convert_and_build(tmp_path / "x.ms", function, Tensor(x))
+    for actual, one in zip(model.predict([x]), wanted if with_places else [wanted], strict=True):
+        same_bits(actual, one)
+
+
+def test_the_file_may_change_while_it_is_used(tmp_path):
+    path, x = tmp_path / "x.ms", np.ones((2, 3000), np.float32)
+    lite.convert(nn.Dense(3000, 4), Tensor(x), file=path)
+    mapped, read = lite.Model(), lite.Model()
+    mapped.build_from_file(path, context=lite.Context(map_file=True))
+    read.build_from_file(path)
+    wanted = mapped.predict([x])[0].get_data_to_numpy()
+    path.write_bytes(b"")
+    np.testing.assert_array_equal(read.predict([x])[0].get_data_to_numpy(), wanted)
+
+
 class TestErrors:
     @pytest.fixture
     def path(self, tmp_path):

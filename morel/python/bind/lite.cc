@@ -61,8 +61,11 @@ void bind_lite(nb::module_& module) {
              nb::arg("output_types") = nb::make_tuple(), "Writes a graph that is not compiled as a model for devices.");
   nb::class_<lite::Model>(module, "LiteModel")
       .def_static(
-          "build_from_file", [](const std::string& path, int threads) { return lite::Model::build(path, {threads}); },
-          nb::arg("path"), nb::arg("threads") = 0)
+          "build_from_file",
+          [](const std::string& path, int threads, bool maps_file) {
+            return lite::Model::build(path, {threads, maps_file});
+          },
+          nb::arg("path"), nb::arg("threads") = 0, nb::arg("maps_file") = false)
       .def("inputs", [](const lite::Model& self) { return tensors_of(self.inputs()); })
       .def("outputs", [](const lite::Model& self) { return tensors_of(self.outputs()); })
       .def("resize", [](lite::Model& self, const std::vector<std::vector<int64_t>>& shapes) { self.resize(shapes); })

@@ -34,10 +34,13 @@ class Context:
     Attributes:
         target (list[str]): devices; ``["cpu"]``.
         cpu.thread_num (int): threads of the process; None leaves them as they are.
+        map_file (bool): weights stay in the model's file, which is mapped: processes share them, but nobody may write to the file
+            while a model uses it. Default: False, the file is read.
     """
 
-    def __init__(self, thread_num=None):
+    def __init__(self, thread_num=None, map_file=False):
         self._target = ["cpu"]
+        self.map_file = map_file
         self.cpu = SimpleNamespace(
             thread_num=thread_num,
             inter_op_parallel_num=1,
@@ -124,7 +127,8 @@ class Model:
         """
         if model_type != ModelType.MINDIR_LITE:
             raise NotImplementedError(f"'model_type' must be ModelType.MINDIR_LITE, but got {model_type}")
-        self._model = _core.LiteModel.build_from_file(str(model_path), (context or Context())._threads())
+        context = context or Context()
+        self._model = _core.LiteModel.build_from_file(str(model_path), context._threads(), context.map_file)
 
     def _built(self):
         if self._model is None:
