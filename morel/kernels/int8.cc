@@ -122,4 +122,11 @@ void int8_convolution(const Conv2d& conv, const View4& input, const int8_t* weig
   });
 }
 
+void int8_add(const int8_t* x, const int8_t* y, const Int8Sum& sum, const Requantisation& to, int64_t n, int8_t* out) {
+  parallel_for(n, task_products, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      out[i] = result_of((x[i] - sum.x_zero) * sum.x_factor + (y[i] - sum.y_zero) * sum.y_factor, nullptr, to, 0);
+  });
+}
+
 }  // namespace morel

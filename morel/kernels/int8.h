@@ -1,4 +1,4 @@
-// Dense layers and convolutions of int8 with results of int8: sums in int32, requantised as ops/quant.cc says.
+// Dense layers, convolutions and sums of int8 with results of int8: sums in int32, requantised as ops/quant.cc says.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,13 @@ void int8_dense(const int8_t* x, const int8_t* weight, const int32_t* bias, cons
 // weight [C_out, C_in / groups, kernel height, kernel width] contiguous; images of any strides.
 void int8_convolution(const Conv2d& conv, const View4& input, const int8_t* weight, const int64_t (&kernel)[2],
                       const int32_t* bias, const Requantisation& to, const View4& output);
+
+// (x - zero of x) * factor of x, and the same of y, added.
+struct Int8Sum {
+  int32_t x_factor, y_factor, x_zero, y_zero;
+};
+// Of n elements, with one multiplier and shift for all; `to` does not use its input_zero.
+void int8_add(const int8_t* x, const int8_t* y, const Int8Sum& sum, const Requantisation& to, int64_t n, int8_t* out);
 
 // The contiguous operands of a call of the kernel table, alive as long as it: weight and bias are arguments 1 and 2,
 // multiplier, shift, input_zero and output_zero those from `first` on.

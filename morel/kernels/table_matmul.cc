@@ -1,4 +1,4 @@
-// Matrix products of the kernel table.
+// Matrix products of the kernel table, and sums of int8.
 #include "morel/kernels/gemm.h"
 #include "morel/kernels/int8.h"
 #include "morel/kernels/table.h"
@@ -76,6 +76,15 @@ void quantised_dense(const KernelCall& call) {
              call.outs[0].as<int8_t>());
 }
 
+// args: input, other, input_factor, other_factor, input_zero, other_zero, multiplier, shift, output_zero.
+void quantised_add(const KernelCall& call) {
+  const Tensor x = call.contiguous(0), y = call.contiguous(1);
+  const auto number = [&](size_t idx) { return static_cast<int32_t>(call.integer(idx)); };
+  const int32_t multiplier = number(6), shift = number(7);
+  int8_add(x.as<int8_t>(), y.as<int8_t>(), {number(2), number(3), number(4), number(5)},
+           {&multiplier, &shift, 0, number(8)}, x.size(), call.outs[0].as<int8_t>());
+}
+
 }  // namespace
 
 std::span<const KernelEntry> matmul_kernels() {
@@ -83,6 +92,7 @@ std::span<const KernelEntry> matmul_kernels() {
       {"matrix_product", matrix_product},
       {"dense", dense},
       {"int8_dense", quantised_dense},
+      {"int8_add", quantised_add},
   });
   return entries;
 }

@@ -23,6 +23,7 @@ void register_arithmetic(Family& add) {
        .grad = [](const GradCall& g) -> Syms {
          return {g.dout(), g.dout()};
        },
+       .int8 = "int8_add",
        .onnx = {{"Add", 7, "input, other; input is no bool"}}});
   add({.name = "sub",
        .args = "input: Tensor|number, other: Tensor|number",

@@ -1,5 +1,5 @@
 // Numbers as int8: x = scale * (q - zero_point). Products of int8 are summed in int32; operators named as `int8` of
-// others (int8_dense, int8_convolution) turn the sums into int8 without floating point:
+// others (int8_dense, int8_convolution, int8_add) turn the sums into int8 without floating point:
 //
 //   result = clamp(output_zero + scaled(bias + sum of (input - input_zero) * weight))
 //   scaled(v) = v * multiplier / 2^31 * 2^shift, for each output channel
@@ -34,6 +34,21 @@ void register_quant(Registry& registry) {
        .flags = kHidden | kNoGrad,
        .promotion = Promotion::Float,
        .dtypes = set_of({DType::Float32})});
+  add({.name = "int8_add",
+       .args = "input: Tensor, other: Tensor, input_factor: int, other_factor: int, input_zero: int, other_zero: int, "
+               "multiplier: int, shift: int, output_zero: int",
+       .doc = "Sum of int8 numbers of two scales and one shape: input_factor * (input - input_zero) + other_factor * "
+              "(other - other_zero), scaled, plus output_zero. The factors are at most 2^20.",
+       .axes = "..., ... -> ...",
+       .infer = [](const ArgView& call) -> Types {
+         for (const size_t i : {0, 1})
+           MOREL_CHECK(call.tensor_dtype(i) == DType::Int8 && call.shape(i) == call.shape(0), Value,
+                       "For 'int8_add', input and other must be int8 of one shape, but got ",
+                       to_string(type_of(call.value(0))), " and ", to_string(type_of(call.value(1))));
+         return {Type{DType::Int8, call.shape(0)}};
+       },
+       .kernel = true,
+       .flags = kHidden | kNoGrad});
 }
 
 }  // namespace morel

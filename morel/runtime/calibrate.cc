@@ -17,10 +17,12 @@ constexpr double outliers = 1e-4;
 struct Seen {
   Range range{INFINITY, -INFINITY};
   std::vector<double> bins;
+  bool any_nan = false;
 
   double width() const { return (range.high - range.low) / num_bins; }
   void widen(const float* x, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
+      any_nan |= std::isnan(x[i]);
       if (!std::isfinite(x[i])) continue;
       range.low = std::min(range.low, double{x[i]});
       range.high = std::max(range.high, double{x[i]});
@@ -92,6 +94,13 @@ Range chosen(const Seen& seen, RangeMethod method) {
   return method == RangeMethod::Kl ? least_divergence(seen) : without_outliers(seen);
 }
 
+// Where a value is made, for messages.
+std::string origin_of(const Value& value) {
+  const Node& node = *node_of(value);
+  if (!node.op) return "an input";
+  return cat("a result of '", node.name, "'", node.place.empty() ? "" : " (" + node.place + ")");
+}
+
 }  // namespace
 
 std::vector<Range> calibrate(const Ref<Graph>& graph, const Values& values, const std::vector<Values>& batches,
@@ -111,6 +120,9 @@ std::vector<Range> calibrate(const Ref<Graph>& graph, const Values& values, cons
       }
     };
     pass(&Seen::widen);
+    for (size_t i = 0; i < values.size(); ++i)
+      MOREL_CHECK(!seen[i].any_nan, Value, "For 'quantise', ", origin_of(values[i]),
+                  " is NaN for the examples of the calibration");
     if (method != RangeMethod::MinMax) pass(&Seen::count);
   } catch (...) {
     std::swap(graph->results, results);

@@ -4,12 +4,16 @@
 #include <cmath>
 
 #include "morel/ops/call.h"
+#include "morel/transform/freeze.h"
 
 namespace morel {
 namespace {
 
 using Key = std::pair<const Node*, uint32_t>;
 Key key_of(const Value& value) { return {node_of(value), value.output()}; }
+
+// An elementwise operator that `int8` has, beside those with a weight.
+bool is_sum(const Node& node) { return node.op->is_elementwise(); }
 
 bool is_float32(const Value& value) { return dtype_of_value(value) == DType::Float32; }
 
@@ -44,6 +48,7 @@ class Candidates {
     if (can_compute(node)) {
       computing_.insert(&node);
       note(node.args[0]);
+      if (is_sum(node)) note(node.args[1]);
       makes_int8_.insert(key_of(const_cast<Node&>(node).output()));
       note(const_cast<Node&>(node).output());
     } else if (can_select(node)) {
@@ -82,8 +87,20 @@ class Candidates {
     return node && node->captured && is_float32(value) && !sharing_.is_written(node);
   }
   bool can_compute(const Node& node) const {
-    if (node.op->int8.empty() || skips(node) || !is_float32(node.args[0]) || !is_constant(node.args[1])) return false;
+    if (node.op->int8.empty() || skips(node) || !is_float32(node.args[0])) return false;
+    if (is_sum(node)) return can_add(node);
+    if (!is_constant(node.args[1])) return false;
     return node.args[2].is_none() || is_constant(node.args[2]);
+  }
+  // Of activations of one shape. Where neither is int8, that would only lose digits.
+  bool can_add(const Node& node) const {
+    bool any = false;
+    for (const Value& value : node.args) {
+      if (!node_of(value) || type_of(value) != node.types[0] || is_constant(value)) return false;
+      if (sharing_.is_written(node_of(value))) return false;
+      any |= makes_int8_.contains(key_of(value));
+    }
+    return any;
   }
   // One whose results have elements of tensors that are int8 all.
   bool can_select(const Node& node) const {
@@ -117,19 +134,6 @@ class Candidates {
   std::map<Key, int64_t> places_;
   std::vector<size_t> parents_;
 };
-
-// Elements of a float32 tensor of any strides, in order.
-std::vector<float> elements_of(const Tensor& tensor) {
-  std::vector<float> out(static_cast<size_t>(tensor.size()));
-  const Shape& shape = tensor.shape();
-  for (size_t i = 0; i < out.size(); ++i) {
-    int64_t rest = static_cast<int64_t>(i), place = 0;
-    for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis])
-      place += rest % shape[axis] * tensor.strides()[axis];
-    out[i] = tensor.as<float>()[place];
-  }
-  return out;
-}
 
 class Quantiser {
  public:
@@ -216,7 +220,7 @@ class Quantiser {
   void rewrite_node(const Ref<Node>& node) {
     if (candidates_.computes(*node)) {
       ++report_.num_int8;
-      int8_.emplace(Key(node.get(), 0), compute(*node));
+      int8_.emplace(Key(node.get(), 0), is_sum(*node) ? sum(*node) : compute(*node));
     } else if (limits_.contains(node.get())) {
       int8_.emplace(Key(node.get(), 0), as_int8(node->args[0]));
     } else if (candidates_.selects(*node)) {
@@ -255,6 +259,31 @@ class Quantiser {
     return !candidates_.computes(node) && !candidates_.selects(node) && !limits_.contains(&node);
   }
 
+  const OpDef& int8_of(const Node& node) const {
+    const OpDef* op = registry().find(node.op->int8);
+    MOREL_CHECK(op, Internal, "operator ", node.op->name, " names ", node.op->int8, ", which does not exist");
+    return *op;
+  }
+
+  Value sum(const Node& node) {
+    const Int8Type x = type_of_value(node.args[0]), y = type_of_value(node.args[1]),
+                   out = type_of_value(const_cast<Node&>(node).output());
+    constexpr double unit = 1 << 20;
+    const double larger = std::max(x.scale, y.scale);
+    const FixedPoint fixed = fixed_point_of(larger / unit / out.scale);
+    const auto factor = [&](Int8Type type) { return Value(int64_t{std::llround(type.scale / larger * unit)}); };
+    const Value args[] = {as_int8(node.args[0]),
+                          as_int8(node.args[1]),
+                          factor(x),
+                          factor(y),
+                          int64_t{x.zero_point},
+                          int64_t{y.zero_point},
+                          int64_t{fixed.multiplier},
+                          int64_t{fixed.shift},
+                          int64_t{out.zero_point}};
+    return builder_.emit(int8_of(node), args)[0];
+  }
+
   Value compute(const Node& node) {
     const Int8Type in = type_of_value(node.args[0]), out = type_of_value(const_cast<Node&>(node).output());
     const Tensor weight = node_of(node.args[1])->captured;
@@ -277,9 +306,7 @@ class Quantiser {
     if (!args[2].is_none()) args[2] = quantised_bias(node_of(args[2])->captured, in, scales);
     for (const Value& value : {Value(multiplier), Value(shift), Value(in.zero_point), Value(out.zero_point)})
       args.push_back(value);
-    const OpDef* op = registry().find(node.op->int8);
-    MOREL_CHECK(op, Internal, "operator ", node.op->name, " names ", node.op->int8, ", which does not exist");
-    return builder_.emit(*op, {args.data(), args.size()})[0];
+    return builder_.emit(int8_of(node), {args.data(), args.size()})[0];
   }
 
   // Symmetric: 127 stands for the largest magnitude of a channel, or of all.
@@ -340,7 +367,19 @@ FixedPoint fixed_point_of(double number) {
   return {static_cast<int32_t>(multiplier), exponent};
 }
 
-Values values_to_observe(Graph& graph, const QuantiseOptions& options) { return Candidates(graph, options).values(); }
+Values values_to_observe(Graph& graph, const QuantiseOptions& options) {
+  std::set<std::string, std::less<>> names, unknown = options.skip;
+  for (const Ref<Node>& node : graph.nodes) {
+    names.emplace(node->name);
+    unknown.erase(std::string(node->name));
+    unknown.erase(node->place);
+  }
+  std::string known;
+  for (const std::string& name : names) known += (known.empty() ? "'" : ", '") + name + "'";
+  MOREL_CHECK(unknown.empty(), Value, "For 'quantise', 'skip_quant_node' names '", *unknown.begin(),
+              "', but the network has no such operator, nor one of that line; it has ", known);
+  return Candidates(graph, options).values();
+}
 
 QuantiseReport quantise(Graph& graph, std::span<const Range> ranges, const QuantiseOptions& options,
                         Evaluator evaluate) {

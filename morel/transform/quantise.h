@@ -1,5 +1,6 @@
 // Post-training quantisation: operators whose entries name an operator on int8 (OpDef::int8) become it, with constant
-// weights as int8 for each output channel and activations as int8 tensors of one scale. Values stay int8 through
+// weights as int8 for each output channel and activations as int8 tensors of one scale; so do sums of two activations
+// of which one is int8 anyway. Values stay int8 through
 // operators whose results have elements of their argument (views, kSelects, maxima and minima); an operator whose whole
 // effect is the limits of an int8 range (a relu after a convolution) is dropped. Everything else computes in float32
 // between dequantize_linear and quantize_linear.

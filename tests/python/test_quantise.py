@@ -145,8 +145,54 @@ def test_int8_inputs_and_outputs():
     )
 
 
+def test_int8_add():
+    rng = np.random.default_rng(1)
+    x, y = _int8(rng, 2, 300), _int8(rng, 2, 300)
+    multiplier, shift = 2**30 + 12345, -17
+    found = _operator("int8_add")(Tensor(x), Tensor(y), 2**20, 700000, -3, 5, multiplier, shift, 9)
+    sums = (x.astype(np.int64) + 3) * 2**20 + (y.astype(np.int64) - 5) * 700000
+    np.testing.assert_array_equal(found.asnumpy(), _requantised(sums, [multiplier] * 300, [shift] * 300, 9))
+
+
+class _Residual(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(1, 8, 3, pad_mode="same")
+        self.second = nn.Conv2d(8, 8, 3, pad_mode="same")
+        self.norms = nn.CellList([nn.BatchNorm2d(8), nn.BatchNorm2d(8)])
+        self.dense = nn.Dense(8 * 64, 10)
+        self.last = nn.BatchNorm1d(10)
+
+    def construct(self, x):
+        x = ops.relu(self.norms[0](self.first(x)))
+        x = ops.relu(self.norms[1](self.second(x)) + x)
+        return self.last(self.dense(x.reshape(x.shape[0], -1)))
+
+
+def test_batch_norms_and_residuals_are_int8():
+    ms.set_seed(2)
+    net, examples, rng = _Residual(), _examples(8), np.random.default_rng(4)
+    for parameter in net.get_parameters():
+        if "norms" in parameter.name or "last" in parameter.name:
+            parameter.set_data(Tensor(rng.uniform(0.5, 2, parameter.shape).astype(np.float32)))
+    net.set_train(False)
+    made = lite.quantise(net, examples[0], calibration=examples)
+    assert made.num_int8 == 4 and not made.in_float  # two convolutions, the sum, the dense layer
+    x = _examples(1, seed=9)[0]
+    assert _cosine(made(x).asnumpy(), net(x).asnumpy()) > 0.99
+
+
+def test_calibration_with_nan_is_refused():
+    net, x = nn.Dense(3, 3), np.zeros((2, 3), np.float32)
+    x[1, 2] = np.nan
+    with pytest.raises(ValueError, match="an input is NaN for the examples"):
+        lite.quantise(net, Tensor(x))
+
+
 def test_nodes_that_are_skipped_stay_float():
     net, examples = _Net(), _examples(2)
+    with pytest.raises(ValueError, match="names 'dens', but the network has no such operator.* 'dense'"):
+        lite.quantise(net, examples[0], skip_quant_node=["dense", "dens"])
     made = lite.quantise(net, examples[0], calibration=examples, skip_quant_node=["dense"])
     assert made.num_int8 == 2 and made.in_float["dense"] == 1
 
@@ -176,10 +222,10 @@ def test_what_is_not_supported_is_said():
 def test_other_arguments_are_refused():
     net, x = nn.Dense(4, 2), ops.ones((1, 4))
     for wrong in (ops.ones((1, 5)), ops.ones(4), ops.ones((1, 4), ms.float64), (x, x), ()):
-        with pytest.raises(ValueError, match=r"quantised with, Float32\[1, 4\], but got"):
-            lite.quantise(net, x, calibration=[wrong])
+        with pytest.raises(ValueError, match=r"example 1 of 'calibration' .* but must be Float32\[1, 4\];"):
+            lite.quantise(net, x, calibration=[x, wrong])
     int8 = lite.quantise(net, x, input_data_type="INT8")
     assert int8(ops.ones((1, 4), ms.int8)).shape == (1, 2)
     for wrong in ((x,), (), (ops.ones((1, 4), ms.int8),) * 2):
-        with pytest.raises(ValueError, match=r"Int8\[1, 4\], but got"):
+        with pytest.raises(ValueError, match=r"the arguments of a call .* but must be Int8\[1, 4\];"):
             int8(*wrong)

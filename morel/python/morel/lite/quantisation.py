@@ -29,7 +29,7 @@ class Quantised:
             self._compiled = self.graph.copy()
             self._compiled.compile()
         tensors = [given for given in inputs if isinstance(given, _core.Tensor)]
-        _check_arguments(self._compiled, tensors, self.leaves, self.inputs)
+        _check_arguments("the arguments of a call", self._compiled, tensors, self.leaves, self.inputs)
         results = self._compiled(tensors)
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -38,7 +38,7 @@ class Quantised:
         return f"Quantised({self.num_int8} operators in int8; in float32: {rest})"
 
 
-def _check_arguments(graph, given, leaves, int8=()):
+def _check_arguments(what, graph, given, leaves, int8=()):
     """Raises ValueError unless the graph that was traced with `leaves` can be called with the tensors `given`."""
     tensors = [leaf for leaf in leaves if isinstance(leaf, _core.Tensor)]
     dtypes = [
@@ -48,8 +48,9 @@ def _check_arguments(graph, given, leaves, int8=()):
         wanted = [f"{dtype}{list(tensor.shape)}" for dtype, tensor in zip(dtypes, tensors)]
         got = [f"{tensor.dtype}{list(tensor.shape)}" for tensor in given]
         raise ValueError(
-            f"For 'quantise', arguments must be like those that the network was quantised with, {', '.join(wanted)}, but got "
-            f"{', '.join(got) or 'no tensors'}."
+            f"For 'quantise', {what} do not fit 'inputs', the example with which the network was read: they are "
+            f"{', '.join(got) or 'no tensors'}, but must be {', '.join(wanted)}; sizes may differ only where the network takes "
+            "others; 0 and 1 stay what they are."
         )
 
 
@@ -115,8 +116,8 @@ def quantise(
     if not batches:
         raise ValueError("For 'quantise', 'calibration' has no examples.")
     graph, leaves = traced_for_devices(net, inputs)
-    for batch in batches:
-        _check_arguments(graph, batch, leaves)
+    for number, batch in enumerate(batches):
+        _check_arguments(f"the arguments of example {number} of 'calibration'", graph, batch, leaves)
     report = _core.quantise_graph(
         graph,
         batches,
