@@ -51,6 +51,17 @@ def _loop(x):
     return x
 
 
+class Total(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.total = ms.Parameter(Tensor(np.ones((2, 3), np.float32)), requires_grad=False)
+
+    def construct(self, x):
+        self.total += x
+        self.total[0, 1:] = 2 * x[1, :2]
+        return self.total * 2
+
+
 _INDEX = np.array([[0, 2], [1, 1], [2, 0]], np.int64)
 CASES = {
     "add": (lambda x, y: x + y, _array(2, 3, 4), _array(3, 1)),
@@ -81,6 +92,7 @@ CASES = {
     "dropout": (nn.Dropout(p=0.5), _array(3, 4)),
     "dense": (nn.SequentialCell(nn.Dense(6, 5), nn.ReLU(), nn.Dense(5, 2)), _array(4, 6)),
     "loop": (_loop, _array(3)),
+    "state": (Total(), _array(2, 3)),
 }  # fmt: skip
 
 
@@ -106,6 +118,14 @@ def test_what_has_no_c_is_named_all_at_once(tmp_path):
         _made(tmp_path, function, _array(4, 5))
     assert "2 steps" in str(caught.value) and "'sort'" in str(caught.value) and "'flip'" in str(caught.value)
     assert "test_lite_c.py" in str(caught.value)
+    assert not (tmp_path / "c").exists()
+
+
+def test_no_file_lies_where_one_of_morel_does(tmp_path):
+    lite.convert(nn.Dense(3, 2), Tensor(_array(1, 3)), file=tmp_path / "model.ms")
+    for name in ("dense_f32", "morel_tensor", "morel_scalar"):
+        with pytest.raises(ValueError, match=f"'name' must not be '{name}'"):
+            lite.to_c(tmp_path / "model.ms", tmp_path / "c", name=name)
     assert not (tmp_path / "c").exists()
 
 
@@ -156,6 +176,26 @@ def test_an_int8_network_needs_integers_only(tmp_path):
     # Weights as int8, 12 bytes a channel for bias and scale.
     assert made.weight_bytes < 61470 + 12 * 236 + 64
     assert made.arena_bytes < 8192
+
+
+class Residual(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm, self.dense = nn.Conv2d(2, 2, 3), nn.BatchNorm2d(2), nn.Dense(2 * 36, 4)
+
+    def construct(self, x):
+        return self.dense(ops.relu(self.norm(self.conv(x)) + x).reshape(1, -1))
+
+
+def test_sums_of_int8(tmp_path):
+    images = [_array(1, 2, 6, 6, seed=i) for i in range(8)]
+    net = Residual().set_train(False)
+    made = lite.quantise(net, Tensor(images[0]), calibration=images)
+    model, folder, sizes = _made(tmp_path, made)
+    assert "int8_add.c" in sizes.files
+    batches = [[image] for image in images]
+    for results, given in zip(mcu.run_on_host(folder, batches), batches, strict=True):
+        np.testing.assert_array_equal(results[0], _runtime(model, given)[0])
 
 
 @needs_boards
