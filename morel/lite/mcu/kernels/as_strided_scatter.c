@@ -1,8 +1,8 @@
 /* A copy of x without gaps, with the elements of src at the places that strides and an offset name. */
 #include "morel_tensor.h"
 
-void morel_as_strided_scatter(const morel_tensor* x, const morel_tensor* src, const int32_t* size, const int32_t* stride,
-                              int32_t offset, const morel_tensor* y) {
+void morel_as_strided_scatter(const morel_tensor* x, const morel_tensor* src, const int32_t* size,
+                              const int32_t* stride, int32_t offset, const morel_tensor* y) {
   const int32_t count = morel_count(x, 0, x->rank), places = morel_count(src, 0, src->rank);
   (void)size; /* that of src */
   for (int32_t i = 0; i < count; ++i)
