@@ -76,7 +76,7 @@ bool matches(Remembered& entry, PyObject* const* args, Py_ssize_t count, Tensors
     if (pattern.is_tensor) tensors.push_back(Tensor(unwrap(args[i])));
   }
   const std::span<const Value> given(tensors.data(), tensors.size());
-  if (entry.written->is_given_twice(given) || entry.written->is_captured_too(given)) return false;
+  if (entry.written->is_given_twice(given) || !entry.written->captured_too(given).empty()) return false;
   const Graph& graph = entry.executor->graph();
   Numbers values;
   if (!bind_sizes(graph, given, values)) return false;

@@ -64,12 +64,15 @@ bool Written::is_given_twice(std::span<const Value> given) const {
     return std::ranges::count_if(given, [&](const Value& value) { return value.tensor() == given[at].tensor(); }) > 1;
   });
 }
-bool Written::is_captured_too(std::span<const Value> given) const {
-  const auto is_among = [](const std::vector<Tensor>& tensors, const Value& value) {
-    return std::ranges::find(tensors, value.tensor()) != tensors.end();
+std::vector<size_t> Written::captured_too(std::span<const Value> given) const {
+  std::vector<size_t> out;
+  const auto add_if_among = [&](const std::vector<Tensor>& tensors, size_t at) {
+    if (std::ranges::find(tensors, given[at].tensor()) != tensors.end()) out.push_back(at);
   };
-  return std::ranges::any_of(given, [&](const Value& value) { return is_among(captures_, value); }) ||
-         std::ranges::any_of(parameters_, [&](size_t at) { return is_among(others_, given[at]); });
+  if (!captures_.empty())
+    for (size_t at = 0; at < given.size(); ++at) add_if_among(captures_, at);
+  for (const size_t at : parameters_) add_if_among(others_, at);
+  return out;
 }
 
 PyGraph end_graph(const std::vector<Tensor>& results, bool with_changes) {
@@ -392,11 +395,7 @@ std::vector<std::string> assumptions(PyGraph& self) {
 nb::list run(PyGraph& self, const std::vector<Tensor>& parameters) {
   Values given;
   for (const Tensor& parameter : parameters) given.push_back(parameter);
-  const std::span<const Value> all(given.data(), given.size());
-  MOREL_CHECK(!self.written.is_captured_too(all), Value, "'", self.graph->name,
-              "' changes a tensor in place that is one of its arguments and that it also reaches from outside, by an "
-              "attribute or a variable; let it be one of them only");
-  return tensors_of(self.executor->run(all));
+  return tensors_of(self.executor->run({given.data(), given.size()}));
 }
 
 }  // namespace
@@ -443,6 +442,15 @@ void bind_graph(nb::module_& module) {
           "serves",
           [](PyGraph& self, const std::vector<Tensor>& parameters) { return serves(*self.graph, parameters); },
           "Whether the graph can be called with tensors of these sizes.")
+      .def(
+          "captured_too",
+          [](PyGraph& self, const std::vector<Tensor>& parameters) {
+            Values given;
+            for (const Tensor& parameter : parameters) given.push_back(parameter);
+            return self.written.captured_too({given.data(), given.size()});
+          },
+          "Where among the tensors those are that the graph captures too and changes, so that it must be built for "
+          "them.")
       .def("__repr__", [](PyGraph& self) { return print(*self.graph); })
       .def(
           "copy",

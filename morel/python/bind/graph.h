@@ -17,8 +17,8 @@ class Written {
   explicit Written(const Graph& graph);
   // Whether a written parameter is given what another one is given too.
   bool is_given_twice(std::span<const Value> given) const;
-  // Whether a tensor is given that the graph captures, and one of the two is written.
-  bool is_captured_too(std::span<const Value> given) const;
+  // The places of tensors that are given and that the graph captures too, where one of the two is written.
+  std::vector<size_t> captured_too(std::span<const Value> given) const;
 
  private:
   std::vector<size_t> parameters_;

@@ -66,6 +66,7 @@ class CompiledFunction:
         self.function = function
         self.entries = {}
         self.compiled = 0  # how many graphs were built
+        self.free = {}  # id -> tensor: arguments that the function also reaches from outside, and changes
         # What callers call: it knows the graphs of simple calls itself and asks `_call` for the others.
         self.call = _core.make_compiled_call(self._call)
 
@@ -100,7 +101,9 @@ class CompiledFunction:
         places = None
         if _core.grad_enabled():
             places = tuple(place for place, tensor in enumerate(tensors) if _core.requires_grad(tensor))
-        key = (structure, tuple(kind_of(leaf) for leaf in leaves), places, _repeated(tensors))
+        # A graph for an argument that is a free variable too serves this tensor alone.
+        free = tuple((at, id(tensor)) for at, tensor in enumerate(tensors) if id(tensor) in self.free)
+        key = (structure, tuple(kind_of(leaf) for leaf in leaves), places, _repeated(tensors), free)
         entries = self.entries.setdefault(key, [])
         for entry in entries:
             if entry.holds() and entry.graph.serves(tensors):
@@ -111,9 +114,13 @@ class CompiledFunction:
             entries[:] = [known for known in entries if known.may_hold_again()]
             entries.append(entry)
             lasting = all(_is_lasting(value) for _, _, value in entry.facts)
-            simple = places is None and not kwargs and len(leaves) == len(args) and _repeated(tensors) is None
-            if simple and lasting and entry.is_flat():
+            simple = places is None and not kwargs and len(leaves) == len(args)
+            if simple and lasting and not free and _repeated(tensors) is None and entry.is_flat():
                 _core.remember_call(self.call, args, entry.graph, entry.facts, entry.structure is None)
+        found = {} if places is not None else {id(tensors[at]): tensors[at] for at in entry.graph.captured_too(tensors)}
+        if found.keys() - self.free.keys():
+            self.free.update(found)
+            return self._find(args, kwargs)
         return entry, tensors
 
     def _compile(self, leaves, structure, places):
@@ -122,21 +129,23 @@ class CompiledFunction:
             return session.compile(lambda: self._build(leaves, structure, places))
 
     def _build(self, leaves, structure, places):
-        graph, tree, constants, facts = traced(self.function, leaves, structure, places)
+        graph, tree, constants, facts = traced(self.function, leaves, structure, places, self.free)
         if places is None:
             graph.compile()
         return _Entry(graph, tree, constants, facts)
 
 
-def traced(function, leaves, structure, places=None):
+def traced(function, leaves, structure, places=None, free=()):
     """The graph of a call whose flattened arguments are ``leaves``, not compiled yet; how its results are put together, those
-    that are no tensors, and the Python values that it relies on. Within a ``Session``."""
+    that are no tensors, and the Python values that it relies on. Arguments among ``free``, by id, are read as tensors of
+    outside. Within a ``Session``."""
     name = getattr(function, "__name__", type(function).__name__)
     _core.graph_begin(name)
     try:
         inside = [_core.graph_parameter(leaf) if isinstance(leaf, _core.Tensor) else leaf for leaf in leaves]
         first = {id(leaf): at for at, leaf in reversed([*enumerate(leaves)])}  # an object is one tensor inside too
-        args, kwargs = unflatten(structure, [inside[first[id(leaf)]] for leaf in leaves])
+        given = [leaf if id(leaf) in free else inside[first[id(leaf)]] for leaf in leaves]
+        args, kwargs = unflatten(structure, given)
         with recorded_facts() as facts:
             output = Interpreter().call(function, args, kwargs)
             results, tree = flatten(output)
