@@ -75,7 +75,13 @@ std::string described(const Header& header) {
 
 }  // namespace
 
+void check_processes() {
+  MOREL_CHECK(world().local_ranks().size() == 1, Value,
+              "in a simulated world every process is this one: use distributed tensors, not collectives");
+}
+
 void agree(std::string_view call, const Tensor& tensor, int64_t detail, const std::vector<int>& ranks) {
+  check_processes();
   place_of(ranks, world().rank());
   if (ranks.size() < 2) return;
   Header own = header(call, tensor.dtype(), detail, tensor.rank());
@@ -85,6 +91,7 @@ void agree(std::string_view call, const Tensor& tensor, int64_t detail, const st
 }
 
 void agree(std::string_view call, const Parcels& parcels, const std::vector<int>& ranks) {
+  check_processes();
   place_of(ranks, world().rank());
   const size_t count = ranks.size();
   if (count < 2) return;
@@ -103,6 +110,7 @@ void agree(std::string_view call, const Parcels& parcels, const std::vector<int>
 }
 
 void agree_in_pairs(std::string_view call, const Parcels& parcels, const std::vector<int>& ranks) {
+  check_processes();
   std::vector<int> others;
   std::vector<Header> own;
   for (size_t i = 0; i < ranks.size(); ++i) {

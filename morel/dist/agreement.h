@@ -10,6 +10,9 @@
 
 namespace morel::dist {
 
+// ValueError in a simulated world, in which there are no other processes to call.
+void check_processes();
+
 // ValueError at every process of `ranks`, with what each calls, unless all give the same. `detail`: what else must be
 // the same, such as the source of a broadcast.
 void agree(std::string_view call, const Tensor& tensor, int64_t detail, const std::vector<int>& ranks);

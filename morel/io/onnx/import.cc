@@ -97,6 +97,12 @@ Ints NodeCall::ints(size_t idx) const {
         " must be known while a graph is built, but it depends on values");
 }
 
+Dim NodeCall::integer(size_t idx) const {
+  const Ints all = ints(idx);
+  MOREL_CHECK(all.size() == 1, Value, "its input ", idx, " must be one number, but there are ", all.size());
+  return all[0];
+}
+
 double NodeCall::number(size_t idx) const {
   if (has(idx)) {
     if (inputs_[idx].known && inputs_[idx].known->size() == 1)

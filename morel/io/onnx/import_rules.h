@@ -55,6 +55,8 @@ class NodeCall {
   }
   // As numbers that are known; NotImplemented otherwise.
   Ints ints(size_t idx) const;
+  // The one integer that it is known to be.
+  Dim integer(size_t idx) const;
   Ints ints_or(size_t idx, Ints fallback) const { return has(idx) ? ints(idx) : fallback; }
   double number(size_t idx) const;
 

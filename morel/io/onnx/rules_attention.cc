@@ -11,6 +11,8 @@ constexpr double lowest = -std::numeric_limits<double>::infinity();
 // [B, S, heads * D] as [B, heads, S, D], and back.
 Sym split_heads(const Sym& x, Dim heads) {
   Builder& b = x.builder();
+  MOREL_CHECK(heads >= 1 && x.rank() == 3, Value, "an operand of ", x.rank(), " axes has no ", to_string(heads),
+              " heads");
   return b("transpose", b("reshape", x, Ints{x.dim(0), x.dim(1), heads, x.dim(2) / heads}), Ints{0, 2, 1, 3});
 }
 Sym join_heads(const Sym& x) {
@@ -105,11 +107,14 @@ std::optional<Attended> attend_in_steps(const NodeCall& c, const Sym& q, const S
 Result attention(const NodeCall& c) {
   Builder& b = c.b;
   const bool is_flat = c[0].rank() == 3;
+  for (const size_t idx : {0, 1, 2})
+    if (c[idx].rank() != (is_flat ? 3 : 4)) return {};
   const auto operand = [&](size_t idx, const char* heads) {
     return is_flat ? split_heads(c[idx], c.attribute(heads, 1)) : c[idx];
   };
   const Sym q = operand(0, "q_num_heads");
   Sym k = operand(1, "kv_num_heads"), v = operand(2, "kv_num_heads");
+  if (c.has(4) && c[4].rank() != 4) return {};
   const Dim past = c.has(4) ? c[4].dim(2) : Dim(0);
   if (c.has(4)) k = b("concat", Syms{c[4], k}, 2);
   if (c.has(5)) v = b("concat", Syms{c[5], v}, 2);
@@ -138,7 +143,7 @@ Result attention(const NodeCall& c) {
 Result rotary_embedding(const NodeCall& c) {
   Builder& b = c.b;
   const bool is_flat = c[0].rank() == 3;
-  if (is_flat && !c.node().find("num_heads")) return {};
+  if (is_flat ? !c.node().find("num_heads") : c[0].rank() != 4) return {};
   const Sym x = is_flat ? split_heads(c[0], c.attribute("num_heads", 1)) : c[0];
   const int64_t all = x.dim(3),
                 turned = c.attribute("rotary_embedding_dim", 0) ? c.attribute("rotary_embedding_dim", 0) : all;
@@ -165,6 +170,7 @@ Result rotary_embedding(const NodeCall& c) {
 Result tensor_scatter(const NodeCall& c) {
   Builder& b = c.b;
   const Sym cache = c[0], update = c[1];
+  if (update.rank() != cache.rank()) return {};
   const int64_t axis = axis_of(c.attribute("axis", -2), cache.rank());
   Ints line(static_cast<size_t>(cache.rank()), 1), column = line;
   line[static_cast<size_t>(axis)] = update.dim(axis);
@@ -181,6 +187,7 @@ Result linear_attention(const NodeCall& c) {
   const Dim heads = c.attribute("q_num_heads", 1), groups = c.attribute("kv_num_heads", 1);
   const std::string rule = c.text("update_rule", "gated_delta");
   const bool is_gated = rule.starts_with("gated"), is_delta = rule.ends_with("delta");
+  if (c[0].rank() != 3) return {};
   const int64_t turns = c[0].dim(1);
   if (turns > most_turns || turns == 0) return {};
   if ((is_gated && !c.has(4)) || (is_delta && !c.has(5))) return {};

@@ -104,7 +104,7 @@ Result cumulative(const NodeCall& c) {
   if (!is_product && !exclusive && !reverse) return {};
   Builder& b = c.b;
   Sym x = c[0];
-  const int64_t axis = axis_of(c.ints(1)[0], x.rank());
+  const int64_t axis = axis_of(c.integer(1), x.rank());
   if (reverse) x = b("flip", x, Ints{axis});
   if (exclusive) {
     Ints shape(x.shape());

@@ -10,6 +10,7 @@ Sym spread(const NodeCall& c, const Sym& value, const Sym& x, int64_t axis, int6
   if (block == 0 && (value.rank() != 1 || value.dim(0).identical(1))) return b("reshape", value, Ints{});
   const size_t at = static_cast<size_t>(axis_of(axis, x.rank()));
   if (block > 0) {
+    MOREL_CHECK(value.rank() == x.rank(), Value, "a scale of blocks has ", value.rank(), " axes instead of ", x.rank());
     Ints split(value.shape()), wide;
     split.insert(split.begin() + static_cast<int64_t>(at) + 1, 1);
     wide = split;
@@ -102,7 +103,7 @@ Result qlinear_matmul(const NodeCall& c) {
 
 // In float64, whose sums of products of 8 bits are exact.
 std::optional<Sym> integer_convolution(const NodeCall& c, size_t weight, size_t x_zero, size_t weight_zero) {
-  if (c[0].rank() != 4) return {};
+  if (c[0].rank() != 4 || c[weight].rank() != 4) return {};
   const Sym x = centred(c, 0, x_zero, DType::Float64, {});
   const Sym w = centred(c, weight, weight_zero, DType::Float64, {-1, 1, 1, 1});
   const Shape &image = x.shape(), &kernel = w.shape();

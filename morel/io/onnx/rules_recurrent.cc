@@ -144,6 +144,8 @@ Result recurrent(const NodeCall& c) {
   const std::string direction = c.text("direction", "forward");
   const bool is_batch_first = c.attribute("layout", 0);
   if (c.node().find("clip") || (is_batch_first && (c.has(5) || c.has(6)))) return {};
+  for (const size_t idx : {0, 1, 2})
+    if (c[idx].rank() != 3) return {};
   const Sym x = is_batch_first ? b("transpose", c[0], Ints{1, 0, 2}) : c[0];
   const int64_t length = x.dim(0);
   if (length > most_turns || length == 0) return {};

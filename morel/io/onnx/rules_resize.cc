@@ -112,11 +112,11 @@ class Resize {
       if (is_same && (!is_crop || ((*roi)[i] == 0 && (*roi)[named.size() + i] == 1))) continue;
       Axis& axis = out[i];
       axis.size = size;
-      if (axis.size == 0) return {};
       axis.scale = by_factor ? (*factors)[i]
                              : static_cast<double>(static_cast<int64_t>(sizes[i])) / static_cast<double>(axis.size);
       axis.wanted = by_factor ? static_cast<int64_t>(axis.scale * static_cast<double>(axis.size))
                               : static_cast<int64_t>(sizes[i]);
+      if (axis.size == 0 || axis.wanted < 0) return {};
       if (is_crop) axis.first = (*roi)[i], axis.last = (*roi)[named.size() + i];
     }
     if (by_factor || policy == "stretch" || out.empty()) return out;
@@ -239,6 +239,7 @@ class GridSample {
   Result run() {
     const Sym x = c_[0], grid = c_[1];
     const int64_t axes = x.rank() - 2;
+    if (axes < 1 || grid.rank() != x.rank() || grid.dim(-1) != axes) return {};
     if (mode_ != "nearest" && mode_ != "linear" && mode_ != "cubic") return {};
     Ints out_shape{x.dim(0), x.dim(1)};
     Dim elements = 1;

@@ -234,6 +234,7 @@ Result center_crop_pad(const NodeCall& c) {
   Ints all;
   for (size_t i = 0; i < rank; ++i) all.push_back(static_cast<int64_t>(i));
   const Ints axes = c.list("axes", all);
+  if (sizes.size() != axes.size()) return {};
   Ints before(rank, 0), after = before;
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t axis = axis_of(axes[i], out.rank()), had = out.dim(axis), wanted = sizes[i];

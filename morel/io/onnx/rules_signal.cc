@@ -19,9 +19,9 @@ constexpr WindowShape windows[] = {{"HannWindow", {0.5, -0.5, 0}},
                                    {"HammingWindow", {25.0 / 46, -21.0 / 46, 0}},
                                    {"BlackmanWindow", {0.42, -0.5, 0.08}}};
 Result window(const NodeCall& c) {
-  const int64_t size = c.ints(0)[0], length = c.attribute("periodic", 1) ? size : size - 1;
+  const int64_t size = c.integer(0), length = c.attribute("periodic", 1) ? size : size - 1;
   const std::optional<DType> dtype = dtype_of_code(c.attribute("output_datatype", type_code(DType::Float32)));
-  if (!dtype) return {};
+  if (!dtype || size < 0) return {};
   const auto shape = std::ranges::find(windows, std::string_view(c.node().type), &WindowShape::name);
   const Tensor out = Tensor::empty({size}, DType::Float64);
   for (int64_t i = 0; i < size; ++i) {
@@ -77,13 +77,14 @@ std::optional<Sym> transformed(Builder& b, const Sym& given, const Transform& t)
 
 Result dft(const NodeCall& c) {
   const Sym x = c[0];
-  const int64_t given = c.opset() < 20 ? c.attribute("axis", 1) : c.has(2) ? static_cast<int64_t>(c.ints(2)[0]) : -2;
+  if (x.rank() < 2) return {};
+  const int64_t given = c.opset() < 20 ? c.attribute("axis", 1) : c.has(2) ? static_cast<int64_t>(c.integer(2)) : -2;
   Transform t{.axis = axis_of(given, x.rank()),
               .is_inverse = c.attribute("inverse", 0) != 0,
               .is_onesided = c.attribute("onesided", 0) != 0};
   const int64_t size = x.dim(t.axis);
   t.length = t.is_inverse && t.is_onesided ? 2 * (size - 1) : size;
-  if (c.has(1)) t.length = c.ints(1)[0];
+  if (c.has(1)) t.length = c.integer(1);
   const std::optional<Sym> out = transformed(c.b, x, t);
   return out ? results_of(*out) : Result();
 }
@@ -91,8 +92,9 @@ Result dft(const NodeCall& c) {
 Result stft(const NodeCall& c) {
   Builder& b = c.b;
   const Sym x = c[0];
-  const int64_t step = c.ints(1)[0];
-  const int64_t size = c.has(3) ? c.ints(3)[0] : c.has(2) ? c[2].dim(0) : x.dim(1);
+  if (x.rank() != 3) return {};
+  const int64_t step = c.integer(1);
+  const int64_t size = c.has(3) ? c.integer(3) : c.has(2) ? c[2].dim(0) : x.dim(1);
   if (step < 1) return {};
   const Dim frames = (x.dim(1) - size) / Dim(step) + 1;
   const Sym at = places(b, frames, {frames, 1}) * Dim(step) + places(b, size, {1, size});

@@ -118,6 +118,7 @@ Result global_lp_pool(const NodeCall& c) {
 Result causal_conv_with_state(const NodeCall& c) {
   Builder& b = c.b;
   const Sym x = c[0], weight = c[1];
+  if (x.rank() != 3 || weight.rank() != 3) return {};
   const Dim before = weight.dim(2) - 1;
   const Sym past = c.has(3) ? c[3] : b("zeros", Ints{x.dim(0), x.dim(1), before}, x.dtype());
   const Sym all = b("concat", Syms{past, x}, 2);
@@ -130,7 +131,7 @@ Result causal_conv_with_state(const NodeCall& c) {
 // The sum of overlapping blocks.
 Result col_to_im(const NodeCall& c) {
   const Ints size = c.ints(1), block = c.ints(2), pads = c.list("pads", {0, 0, 0, 0});
-  if (size.size() != 2 || pads[0] != pads[2] || pads[1] != pads[3]) return {};
+  if (size.size() != 2 || pads.size() != 4 || pads[0] != pads[2] || pads[1] != pads[3]) return {};
   return results_of(
       c.b("fold", c[0], size, block, c.list("dilations", {1, 1}), Ints{pads[0], pads[1]}, c.list("strides", {1, 1})));
 }
