@@ -4,6 +4,7 @@
 #define SUM float
 #define OPTIONS
 #define VALUE(x) (x)
+#define TAP weight->strides[3]
 #define RESULT(sum, c) ((sum) + (bias ? ((const float*)bias->data)[c] : 0))
 #include "morel_convolution.h"
 void morel_convolution_f32(const morel_tensor* x, const morel_tensor* weight, const morel_tensor* bias,

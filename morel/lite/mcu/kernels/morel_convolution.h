@@ -1,13 +1,13 @@
 /* Convolution: images [N, C, H, W] and weight [C_out, C_in / groups, kernel height, kernel width] of any strides. A
    kernel is a file that defines NAME, the ELEMENT of images and weight, the SUM of their products, its OPTIONS (further
    parameters, each with a comma behind it), VALUE(x), what an element of the image stands for, and RESULT(sum, c), what
-   becomes of a sum of output channel c. */
+   becomes of a sum of output channel c; TAP: how far apart the taps of a filter's row lie. */
 #include "morel_tensor.h"
 
 void NAME(const morel_tensor* x, const morel_tensor* weight, const morel_tensor* bias, const int32_t* stride,
           const int32_t* padding, const int32_t* dilation, int32_t groups, OPTIONS const morel_tensor* y) {
   const int32_t outputs = y->shape[1] / groups, channels = weight->shape[1], height = weight->shape[2],
-                width = weight->shape[3], step = dilation[1] * x->strides[3], next = weight->strides[3];
+                width = weight->shape[3], step = dilation[1] * x->strides[3];
   for (int32_t n = 0; n < y->shape[0]; ++n) {
     for (int32_t c = 0; c < y->shape[1]; ++c) {
       const ELEMENT* image = (const ELEMENT*)x->data + n * x->strides[0] + c / outputs * channels * x->strides[1];
@@ -25,8 +25,8 @@ void NAME(const morel_tensor* x, const morel_tensor* weight, const morel_tensor*
             for (int32_t row = row_begin; row < row_end; ++row) {
               const ELEMENT* from = image + k * x->strides[1] + (top + row * dilation[0]) * x->strides[2] +
                                     left * x->strides[3] + begin * step;
-              const ELEMENT* w = filter + k * weight->strides[1] + row * weight->strides[2] + begin * next;
-              for (int32_t column = begin; column < end; ++column, from += step, w += next) sum += VALUE(*from) * *w;
+              const ELEMENT* w = filter + k * weight->strides[1] + row * weight->strides[2] + begin * TAP;
+              for (int32_t column = begin; column < end; ++column, from += step, w += TAP) sum += VALUE(*from) * *w;
             }
           }
           ((ELEMENT*)y->data)[n * y->strides[0] + c * y->strides[1] + i * y->strides[2] + j * y->strides[3]] =
