@@ -110,16 +110,10 @@ class Layout {
   std::vector<PoolCover> covers_[2];
 };
 
-PoolIndex index_kind(DType dtype, const View4& indices) {
-  if (!indices.data) return PoolIndex::None;
-  MOREL_ASSERT(dtype == DType::Int32 || dtype == DType::Int64);
-  return dtype == DType::Int32 ? PoolIndex::Int32 : PoolIndex::Int64;
-}
-
 constexpr int64_t task_elements = 1 << 15;  // elements read that are worth a task
 
-// Runs row_fn over rows of channels-last images, or plane_fn over planes. `rows`: how many rows the result has.
-void run(const PoolPlan& plan, bool channels_last, int64_t rows, PoolRowFn row_fn, PoolPlaneFn plane_fn) {
+// Runs over rows of channels-last images, or over planes. `rows`: how many rows the result has.
+void run(const PoolPlan& plan, bool channels_last, int64_t rows, PoolFunctions functions) {
   const int64_t images = plan.input.size[0], channels = plan.input.size[1];
   // Overlapping windows read the input more often than once: count what is read.
   int64_t taps[2] = {0, 0};
@@ -130,12 +124,12 @@ void run(const PoolPlan& plan, bool channels_last, int64_t rows, PoolRowFn row_f
   if (channels_last) {
     const int64_t grain = std::max<int64_t>(1, task_elements / std::max<int64_t>(1, ceil_div(plane * channels, rows)));
     return parallel_for(images * rows, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t idx = begin; idx < end; ++idx) row_fn(plan, idx / rows, idx % rows);
+      for (int64_t idx = begin; idx < end; ++idx) functions.row(plan, idx / rows, idx % rows);
     });
   }
   const int64_t grain = std::max<int64_t>(1, task_elements / std::max<int64_t>(1, plane));
   parallel_for(images * channels, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t idx = begin; idx < end; ++idx) plane_fn(plan, idx / channels, idx % channels);
+    for (int64_t idx = begin; idx < end; ++idx) functions.plane(plan, idx / channels, idx % channels);
   });
 }
 
@@ -170,49 +164,41 @@ bool has_channel_runs(const View4& view) { return view.stride[1] == 1 || view.si
 
 }  // namespace
 
-void max_pool2d_forward(const Pool2d& pool, const View4& input, const View4& output, DType index_dtype,
-                        const View4& indices) {
+void max_pool2d_forward(const Pool2d& pool, const View4& input, const View4& output, const View4& indices) {
   if (output.count() == 0) return;
   Layout layout(pool, input, output, false);
   layout.need_taps();
   layout.plan().indices = indices;
-  if (pool.dtype == DType::Int8) {
-    MOREL_ASSERT(index_kind(index_dtype, indices) != PoolIndex::Int64);
-    return run(layout.plan(), false, output.size[2], nullptr, max_plane_int8);
+  if constexpr (is_compiled(DType::Int8)) {
+    if (pool.dtype == DType::Int8) return run(layout.plan(), false, output.size[2], {nullptr, max_plane_int8});
   }
-  const PoolFunctions functions = MOREL_SIMD_CALL(pool_functions)(pool.dtype, index_kind(index_dtype, indices));
   const bool last = input.size[1] > 1 && has_channel_runs(input) && has_channel_runs(output) &&
                     (!indices.data || has_channel_runs(indices));
-  run(layout.plan(), last, output.size[2], functions.max_row, functions.max_plane);
+  run(layout.plan(), last, output.size[2], MOREL_SIMD_CALL(max_pool_functions)(pool.dtype, indices.data != nullptr));
 }
 
-void max_pool2d_backward(const Pool2d& pool, const View4& output_grad, DType index_dtype, const View4& indices,
-                         const View4& input_grad) {
+void max_pool2d_backward(const Pool2d& pool, const View4& output_grad, const View4& indices, const View4& input_grad) {
   if (input_grad.count() == 0) return;
   Layout layout(pool, input_grad, output_grad, true);
   layout.plan().indices = indices;
   MOREL_ASSERT(indices.data || output_grad.count() == 0);
-  const PoolIndex kind = indices.data ? index_kind(index_dtype, indices) : PoolIndex::Int32;
-  const PoolFunctions functions = MOREL_SIMD_CALL(pool_functions)(pool.dtype, kind);
   const bool last = input_grad.size[1] > 1 && has_channel_runs(input_grad) && has_channel_runs(output_grad) &&
                     has_channel_runs(indices);
-  run(layout.plan(), last, input_grad.size[2], functions.max_backward_row, functions.max_backward_plane);
+  run(layout.plan(), last, input_grad.size[2], MOREL_SIMD_CALL(max_pool_backward_functions)(pool.dtype));
 }
 
 void average_pool2d_forward(const Pool2d& pool, const View4& input, const View4& output) {
   if (output.count() == 0) return;
   Layout layout(pool, input, output, false);
-  const PoolFunctions functions = MOREL_SIMD_CALL(pool_functions)(pool.dtype, PoolIndex::None);
   const bool last = input.size[1] > 1 && has_channel_runs(input) && has_channel_runs(output);
-  run(layout.plan(), last, output.size[2], functions.average_row, functions.average_plane);
+  run(layout.plan(), last, output.size[2], MOREL_SIMD_CALL(average_pool_functions)(pool.dtype));
 }
 
 void average_pool2d_backward(const Pool2d& pool, const View4& output_grad, const View4& input_grad) {
   if (input_grad.count() == 0) return;
   Layout layout(pool, input_grad, output_grad, true);
-  const PoolFunctions functions = MOREL_SIMD_CALL(pool_functions)(pool.dtype, PoolIndex::None);
   const bool last = input_grad.size[1] > 1 && has_channel_runs(input_grad) && has_channel_runs(output_grad);
-  run(layout.plan(), last, input_grad.size[2], functions.average_backward_row, functions.average_backward_plane);
+  run(layout.plan(), last, input_grad.size[2], MOREL_SIMD_CALL(average_pool_backward_functions)(pool.dtype));
 }
 
 }  // namespace morel

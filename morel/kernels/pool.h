@@ -23,13 +23,11 @@ struct Pool2d {
   int64_t divisor_override = 0;  // 0: none
 };
 
-// indices (of index_dtype Int32 or Int64; data may be null): position y * W + x of the first maximum of each window in
-// its image; NaN counts as largest. Padding is never chosen. Every window must contain a position of the input.
-void max_pool2d_forward(const Pool2d& pool, const View4& input, const View4& output, DType index_dtype,
-                        const View4& indices);
+// indices (Int32; data may be null): position y * W + x of the first maximum of each window in its image; NaN counts as
+// largest. Padding is never chosen. Every window must contain a position of the input.
+void max_pool2d_forward(const Pool2d& pool, const View4& input, const View4& output, const View4& indices);
 // Adds each output gradient where its maximum came from.
-void max_pool2d_backward(const Pool2d& pool, const View4& output_grad, DType index_dtype, const View4& indices,
-                         const View4& input_grad);
+void max_pool2d_backward(const Pool2d& pool, const View4& output_grad, const View4& indices, const View4& input_grad);
 void average_pool2d_forward(const Pool2d& pool, const View4& input, const View4& output);
 void average_pool2d_backward(const Pool2d& pool, const View4& output_grad, const View4& input_grad);
 

@@ -46,16 +46,15 @@ struct PoolPlan {
   }
 };
 
-enum class PoolIndex { None, Int32, Int64 };
-
 // Channels last (input, output and indices): one row of the output or of the input gradient, of image n.
 using PoolRowFn = void (*)(const PoolPlan& plan, int64_t n, int64_t row);
 // Any strides: one channel of one image.
 using PoolPlaneFn = void (*)(const PoolPlan& plan, int64_t n, int64_t channel);
 
+// Of one kind of pooling and one dtype.
 struct PoolFunctions {
-  PoolRowFn max_row, max_backward_row, average_row, average_backward_row;
-  PoolPlaneFn max_plane, max_backward_plane, average_plane, average_backward_plane;
+  PoolRowFn row;
+  PoolPlaneFn plane;
 };
 
 }  // namespace morel

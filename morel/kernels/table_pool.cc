@@ -38,17 +38,20 @@ Pool2d adaptive(const KernelCall& call) {
 
 void max_pool(const KernelCall& call, const Pool2d& pool) {
   const Tensor& indices = call.outs[1];
-  max_pool2d_forward(pool, view4(call.tensor(0)), view4(call.outs[0]), DType::Int32,
-                     indices ? view4(indices) : View4());
+  max_pool2d_forward(pool, view4(call.tensor(0)), view4(call.outs[0]), indices ? view4(indices) : View4());
 }
 
 // args: input, kernel_size, stride, padding, dilation, ceil_mode; outs: values, indices.
 void max_pool2d_with_indices(const KernelCall& call) { max_pool(call, window_at(call, 1)); }
 
+Tensor indices(const KernelCall& call) {
+  const Tensor given = call.tensor(1);
+  return given.dtype() == DType::Int32 ? given : call.contiguous(1, DType::Int32);
+}
+
 // args: dout, indices, size, kernel_size, stride, padding, dilation.
 void max_pool2d_grad(const KernelCall& call) {
-  const Tensor indices = call.tensor(1);
-  max_pool2d_backward(window_at(call, 3), view4(call.tensor(0)), indices.dtype(), view4(indices), view4(call.outs[0]));
+  max_pool2d_backward(window_at(call, 3), view4(call.tensor(0)), view4(indices(call)), view4(call.outs[0]));
 }
 
 // args: input, kernel_size, stride, padding, dilation, ceil_mode, count_include_pad, divisor_override.
@@ -66,8 +69,7 @@ void adaptive_max_pool2d_with_indices(const KernelCall& call) { max_pool(call, a
 
 // args: dout, indices, size.
 void adaptive_max_pool2d_grad(const KernelCall& call) {
-  const Tensor indices = call.tensor(1);
-  max_pool2d_backward(adaptive(call), view4(call.tensor(0)), indices.dtype(), view4(indices), view4(call.outs[0]));
+  max_pool2d_backward(adaptive(call), view4(call.tensor(0)), view4(indices(call)), view4(call.outs[0]));
 }
 
 // args: input, output_size.
