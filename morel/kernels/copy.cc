@@ -5,6 +5,7 @@
 #include <complex>
 
 #include "morel/base/error.h"
+#include "morel/base/short_sort.h"
 #include "morel/base/thread_pool.h"
 #include "morel/kernels/item_size.h"
 
@@ -79,8 +80,8 @@ Plan make_plan(const View& target, const ConstView& source) {
     }
     plan.axes.push_back(entry);
   }
-  std::stable_sort(plan.axes.begin(), plan.axes.end(),
-                   [](const Axis& x, const Axis& y) { return x.target_stride > y.target_stride; });
+  short_sort(plan.axes.begin(), plan.axes.end(),
+             [](const Axis& x, const Axis& y) { return x.target_stride > y.target_stride; });
   size_t kept = 0;
   for (size_t axis = 1; axis < plan.axes.size(); ++axis) {
     Axis& outer = plan.axes[kept];

@@ -24,17 +24,12 @@ constexpr int64_t task_elements = 16384;
 constexpr int64_t scatter_parts = 16;
 
 template <class F>
-decltype(auto) visit_index_type(DType dtype, F&& fn) {
-  switch (dtype) {
-    case DType::Int8: return fn(TypeTag<int8_t>{});
-    case DType::Int16: return fn(TypeTag<int16_t>{});
-    case DType::Int32: return fn(TypeTag<int32_t>{});
-    case DType::Int64: return fn(TypeTag<int64_t>{});
-    case DType::UInt8: return fn(TypeTag<uint8_t>{});
-    case DType::UInt16: return fn(TypeTag<uint16_t>{});
-    case DType::UInt32: return fn(TypeTag<uint32_t>{});
-    default: raise(ErrorKind::Type, "indices must be integers, but got ", info(dtype).name, ".");
-  }
+void visit_index_type(DType dtype, F&& fn) {
+  MOREL_CHECK(is_integral(dtype) && dtype != DType::UInt64, Type, "indices must be integers, but got ",
+              info(dtype).name, ".");
+  visit_dtype(dtype, [&]<class I>(TypeTag<I> tag) {
+    if constexpr (is_integral(dtype_of<I>) && !std::is_same_v<I, uint64_t>) fn(tag);
+  });
 }
 
 // ---- index values -------------------------------------------------------------------------------
@@ -361,6 +356,28 @@ int64_t offset_without(const Numbers& position, std::span<const int64_t> strides
   return offset_at(position, strides) - position[axis] * strides[axis];
 }
 
+// A line of elements of which `place` says where along the indexed axis each one lies; steps in elements.
+struct ElementLine {
+  const int64_t* place;
+  int64_t count;
+  int64_t axis_step, indexed_step;  // of the array that is indexed
+  int64_t other_step;
+};
+template <class T>
+void gather_line(const ElementLine& line, char* to_bytes, const char* from_bytes) {
+  T* to = reinterpret_cast<T*>(to_bytes);
+  const T* from = reinterpret_cast<const T*>(from_bytes);
+  for (int64_t idx = 0; idx < line.count; ++idx)
+    to[idx * line.other_step] = from[line.place[idx] * line.axis_step + idx * line.indexed_step];
+}
+template <class T>
+void scatter_line(const ElementLine& line, char* to_bytes, const char* from_bytes, ScatterOp op) {
+  T* to = reinterpret_cast<T*>(to_bytes);
+  const T* from = reinterpret_cast<const T*>(from_bytes);
+  for (int64_t idx = 0; idx < line.count; ++idx)
+    combine_element(to[line.place[idx] * line.axis_step + idx * line.indexed_step], from[idx * line.other_step], op);
+}
+
 std::vector<int64_t> resolve_element_indices(IndexRule rule, const ConstView& index, int64_t size, int64_t axis) {
   rule.first_axis = axis;
   const IndexArray array{index.data, index.dtype, index.strides};
@@ -374,18 +391,16 @@ void gather_elements(const IndexRule& rule, const View& out, const ConstView& in
   MOREL_ASSERT(out.dtype == input.dtype && !index.shape.empty());
   const std::vector<int64_t> places = resolve_element_indices(rule, index, input.shape[axis], axis);
   if (places.empty()) return;
-  const int64_t last = static_cast<int64_t>(index.shape.size()) - 1;
-  const int64_t axis_stride = input.strides[axis], input_step = axis == last ? 0 : input.strides[last];
+  const int64_t last = static_cast<int64_t>(index.shape.size()) - 1, size = size_of(out.dtype);
+  const int64_t axis_step = input.strides[axis], input_step = axis == last ? 0 : input.strides[last];
   const Numbers place_strides = dense_strides(index.shape);
-  visit_item_size(size_of(out.dtype), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    ElementWalk(index.shape, axis, false).run([&](const Numbers& position, int64_t count) {
-      const int64_t* place = places.data() + offset_at(position, {place_strides.data(), place_strides.size()});
-      const T* from = static_cast<const T*>(input.data) + offset_without(position, input.strides, axis);
-      T* to = static_cast<T*>(out.data) + offset_at(position, out.strides);
-      const int64_t out_step = out.strides[last];
-      for (int64_t idx = 0; idx < count; ++idx) to[idx * out_step] = from[place[idx] * axis_stride + idx * input_step];
-    });
+  const auto gather =
+      visit_item_size(size, []<class T>(TypeTag<T>) -> decltype(&gather_line<char>) { return &gather_line<T>; });
+  ElementWalk(index.shape, axis, false).run([&](const Numbers& position, int64_t count) {
+    const int64_t* place = places.data() + offset_at(position, {place_strides.data(), place_strides.size()});
+    gather({place, count, axis_step, input_step, out.strides[last]},
+           static_cast<char*>(out.data) + offset_at(position, out.strides) * size,
+           static_cast<const char*>(input.data) + offset_without(position, input.strides, axis) * size);
   });
 }
 
@@ -405,20 +420,16 @@ void scatter_elements(const IndexRule& rule, const View& target, const ConstView
     scatter_elements(rule, wide, index, wide_source, axis, op);
     return copy(target, wide);
   }
-  const int64_t last = static_cast<int64_t>(index.shape.size()) - 1;
-  const int64_t axis_stride = target.strides[axis], target_step = axis == last ? 0 : target.strides[last];
+  const int64_t last = static_cast<int64_t>(index.shape.size()) - 1, size = size_of(target.dtype);
+  const int64_t axis_step = target.strides[axis], target_step = axis == last ? 0 : target.strides[last];
   const Numbers place_strides = dense_strides(index.shape);
-  visit_dtype(target.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    ElementWalk(index.shape, axis, true).run([&](const Numbers& position, int64_t count) {
-      const int64_t* place = places.data() + offset_at(position, {place_strides.data(), place_strides.size()});
-      const T* from = static_cast<const T*>(source.data) + offset_at(position, source.strides);
-      T* to = static_cast<T*>(target.data) + offset_without(position, target.strides, axis);
-      const int64_t source_step = source.strides[last];
-      for (int64_t idx = 0; idx < count; ++idx) {
-        combine_element(to[place[idx] * axis_stride + idx * target_step], from[idx * source_step], op);
-      }
-    });
+  const auto scatter =
+      visit_dtype(target.dtype, []<class T>(TypeTag<T>) -> decltype(&scatter_line<bool>) { return &scatter_line<T>; });
+  ElementWalk(index.shape, axis, true).run([&](const Numbers& position, int64_t count) {
+    const int64_t* place = places.data() + offset_at(position, {place_strides.data(), place_strides.size()});
+    scatter({place, count, axis_step, target_step, source.strides[last]},
+            static_cast<char*>(target.data) + offset_without(position, target.strides, axis) * size,
+            static_cast<const char*>(source.data) + offset_at(position, source.strides) * size, op);
   });
 }
 

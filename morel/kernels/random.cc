@@ -216,7 +216,7 @@ void dropout(void* out, bool* mask, const void* input, DType dtype, int64_t n, d
               "For 'dropout', the probability must be in [0, 1], but got ", 1 - keep_probability, ".");
   const Threshold threshold(keep_probability);
   const double scale = keep_probability > 0 ? 1 / keep_probability : 0;
-  if (dtype != DType::Float64) {
+  if (!is_compiled(DType::Float64) || dtype != DType::Float64) {
     const auto run = MOREL_SIMD_CALL(dropout_any);
     return parallel_for(n, task_elements, [&](int64_t begin, int64_t end) {
       run(out, mask, input, dtype, begin, end, threshold.value, threshold.always, scale, stream);

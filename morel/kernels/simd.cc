@@ -6,7 +6,9 @@
 namespace morel {
 
 static Isa detect_isa() {
-#if MOREL_X86
+#if defined(MOREL_ONLY_AVX2)
+  return Isa::Avx2;
+#elif MOREL_X86
   __builtin_cpu_init();
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                         __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2");

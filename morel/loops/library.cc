@@ -8,7 +8,9 @@ namespace morel::loops {
 namespace {
 
 int machine_isa() {
-#if defined(__x86_64__)
+#if defined(MOREL_ONLY_AVX2)  // a library for one device (cmake/lite.cmake)
+  return 1;
+#elif defined(__x86_64__)
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("sse4.2")) return -1;
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c")) return 0;

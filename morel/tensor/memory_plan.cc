@@ -18,6 +18,8 @@ struct Buffer {
   uint64_t area() const { return bytes * static_cast<uint64_t>(last - first + 1); }
 };
 
+using Keyed = std::pair<int64_t, int64_t>;  // sorted by the first, then the second
+
 struct Taken {
   size_t begin, end;
 };
@@ -83,7 +85,7 @@ size_t extent(std::span<const Buffer> buffers, std::span<const size_t> offsets) 
 }
 
 size_t most_alive(std::span<const Buffer> buffers) {
-  std::vector<std::pair<int32_t, int64_t>> changes;
+  std::vector<Keyed> changes;
   for (const Buffer& buffer : buffers) {
     changes.emplace_back(buffer.first, static_cast<int64_t>(buffer.bytes));
     changes.emplace_back(buffer.last + 1, -static_cast<int64_t>(buffer.bytes));
@@ -104,9 +106,14 @@ MemoryPlan plan_memory(std::span<const BufferLife> lives) {
   plan.lower_bound = most_alive(buffers);
   std::vector<uint32_t> order(buffers.size());
   std::iota(order.begin(), order.end(), 0u);
-  const auto sort_by = [&](auto before) {
-    std::stable_sort(order.begin(), order.end(),
-                     [&](uint32_t a, uint32_t b) { return before(buffers[a], buffers[b]); });
+  // The least key first; equal ones stay in their order.
+  using Key = int64_t (*)(const Buffer&);
+  const auto sort_by = [&](Key key) {
+    std::vector<Keyed> keyed;
+    for (size_t i = 0; i < order.size(); ++i) keyed.emplace_back(key(buffers[order[i]]), i);
+    std::sort(keyed.begin(), keyed.end());
+    const std::vector<uint32_t> before = order;
+    for (size_t i = 0; i < order.size(); ++i) order[i] = before[static_cast<size_t>(keyed[i].second)];
   };
   const auto keep = [&](std::vector<size_t> offsets) {
     const size_t bytes = extent(buffers, offsets);
@@ -114,19 +121,18 @@ MemoryPlan plan_memory(std::span<const BufferLife> lives) {
     plan.offsets = std::move(offsets);
     plan.arena_bytes = bytes;
   };
-  sort_by([](const Buffer& a, const Buffer& b) { return a.first < b.first; });
+  sort_by([](const Buffer& buffer) -> int64_t { return buffer.first; });
   keep(place_in_time(buffers, order));
   if (buffers.size() > max_tried) return plan;
   // The largest first, or those that block most of time and space, or the longest-lived.
-  using Before = bool (*)(const Buffer&, const Buffer&);
-  constexpr std::array<Before, 3> orders = {
-      [](const Buffer& a, const Buffer& b) { return a.bytes > b.bytes; },
-      [](const Buffer& a, const Buffer& b) { return a.area() > b.area(); },
-      [](const Buffer& a, const Buffer& b) { return a.last - a.first > b.last - b.first; },
+  constexpr std::array<Key, 3> orders = {
+      [](const Buffer& buffer) { return -static_cast<int64_t>(buffer.bytes); },
+      [](const Buffer& buffer) { return -static_cast<int64_t>(buffer.area()); },
+      [](const Buffer& buffer) -> int64_t { return buffer.first - buffer.last; },
   };
-  for (const Before before : orders) {
+  for (const Key key : orders) {
     if (plan.arena_bytes == plan.lower_bound) break;
-    sort_by(before);
+    sort_by(key);
     keep(place_in_order(buffers, order));
   }
   return plan;

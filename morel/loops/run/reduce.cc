@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "morel/base/short_sort.h"
 #include "morel/base/thread_pool.h"
 
 namespace morel::loops {
@@ -108,8 +109,8 @@ class Pass {
     for (const Axis& axis : axes)
       if (axis.size != 1) kept.push_back(axis);
     if (!positional())
-      std::stable_sort(kept.begin(), kept.end(),
-                       [](const Axis& a, const Axis& b) { return std::abs(a.in) > std::abs(b.in); });
+      short_sort(kept.begin(), kept.end(),
+                 [](const Axis& a, const Axis& b) { return std::abs(a.in) > std::abs(b.in); });
     merge(kept);
     axes = std::move(kept);
   }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "morel/base/error.h"
+#include "morel/base/short_sort.h"
 #include "morel/base/thread_pool.h"
 
 namespace morel::loops {
@@ -26,8 +27,8 @@ LoopSpace::LoopSpace(const Shape& shape, std::span<const LoopOperand> operands, 
   size_t rank = 0;
   for (size_t i = shape.size(); i-- > 0;)
     if (shape[i] != 1) order[rank++] = i;
-  std::stable_sort(order.begin(), order.begin() + rank,
-                   [&](size_t a, size_t b) { return std::abs(target[a]) < std::abs(target[b]); });
+  short_sort(order.data(), order.data() + rank,
+             [&](size_t a, size_t b) { return std::abs(target[a]) < std::abs(target[b]); });
   for (size_t i = 0; i < count_; ++i) data_[i] = operands[i].data;
   for (size_t k = 0; k < rank; ++k) {
     const size_t axis = order[k];
