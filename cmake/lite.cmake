@@ -14,7 +14,6 @@ target_link_libraries(morel_lite PRIVATE morel_flags)
 add_executable(lite_predict examples/cpp/lite_predict.cc)
 target_link_libraries(lite_predict PRIVATE morel_lite)
 
-set(core_dtypes 0x81bu)  # Bool, Int8, Int32, Int64, Float32 (tensor/dtype.h)
 # The core is compiled for its selection: selection.h and loops.txt, which `./m lite-size` writes.
 set(core ${CMAKE_BINARY_DIR}/lite_core)
 set(core_loops ${core}/loops_avx2_0.c ${core}/loops_table.cc)
@@ -34,12 +33,12 @@ list(FILTER device_sources EXCLUDE REGEX "/tensor/symbolic\\.cc$")
 add_library(morel_lite_core SHARED EXCLUDE_FROM_ALL ${device_sources} morel/loops/library.cc ${core_loops})
 target_include_directories(morel_lite_core PUBLIC ${CMAKE_SOURCE_DIR})
 target_link_libraries(morel_lite_core PRIVATE morel_flags)
-target_compile_definitions(
-  morel_lite_core PRIVATE MOREL_ONLY_AVX2 MOREL_DTYPE_MASK=${core_dtypes} MOREL_SELECTION="${core}/selection.h")
+target_compile_definitions(morel_lite_core PRIVATE MOREL_ONLY_AVX2)
+set(core_headers "-include ${core}/selection.h -include ${CMAKE_SOURCE_DIR}/morel/lite/core/dtypes.h")
 target_compile_options(
   morel_lite_core
   PRIVATE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables
-          "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Os -include ${CMAKE_SOURCE_DIR}/morel/lite/core/dtypes.h>")
+          "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Os ${core_headers}>")
 target_link_options(morel_lite_core PRIVATE -Wl,--gc-sections -Wl,-s
                     -Wl,--version-script=${CMAKE_SOURCE_DIR}/morel/lite/core/exports.map)
 add_executable(lite_predict_core EXCLUDE_FROM_ALL examples/cpp/lite_predict.cc)

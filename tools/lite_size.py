@@ -1,7 +1,7 @@
 """`./m lite-size`: the size of the library for devices that has what the operators of the proof and LeNet need, and nothing else.
 
-Converts them, selects the kernels and loops that their plans name, builds libmorel_lite_core.so with these (AVX2; bool, int8,
-int32, int64, float32) and prints its size. `select` makes the selection for any models.
+Converts them, selects the kernels, loops and dtypes that their plans name, builds libmorel_lite_core.so with these (for AVX2)
+and prints its size. `select` makes the selection for any models.
 """
 
 import importlib.util
@@ -35,19 +35,20 @@ def write_if_changed(path, text):
 
 
 def select(models, folder=CORE):
-    """Writes what the build of a core needs to know: the kernels and loop programs of these model files."""
+    """Writes what the build of a core needs to know: kernels, loop programs and dtypes of these model files."""
     from morel import _core
 
-    kernels, loops = set(), set()
+    kernels, loops, dtypes = {}, set(), 0
     for path in models:
-        for names, wanted in zip((kernels, loops), _core.LiteModel.build_from_file(str(path)).requirements()):
-            names.update(wanted)
+        found = _core.LiteModel.build_from_file(str(path)).requirements()
+        for name, of_kernel in found[0].items():
+            kernels[name] = kernels.get(name, 0) | of_kernel
+        loops.update(found[1])
+        dtypes |= found[2]
     folder.mkdir(parents=True, exist_ok=True)
-    rows = "".join(f'    "{name}",\n' for name in sorted(kernels))
+    rows = ", ".join(f'{{"{name}", {of_kernel:#x}}}' for name, of_kernel in sorted(kernels.items()))
     write_if_changed(
-        folder / "selection.h",
-        "#pragma once\n#include <string_view>\nnamespace morel {\n"
-        f"inline constexpr std::string_view selected_kernels[] = {{\n{rows}}};\n}}\n",
+        folder / "selection.h", f"#define MOREL_DTYPE_MASK {dtypes:#x}u\n#define MOREL_SELECTED_KERNELS {rows}\n"
     )
     write_if_changed(folder / "loops.txt", "".join(f"{name}\n" for name in sorted(loops)))
     return len(kernels), len(loops)

@@ -20,18 +20,6 @@ const void* at(const void* base, DType dtype, int64_t element) {
 }
 void* at(void* base, DType dtype, int64_t element) { return static_cast<char*>(base) + element * size_of(dtype); }
 
-// The type whose block kernel multiplies matrices of `dtype`: complex ones go as planes, integers modulo a power of
-// two.
-DType block_dtype(DType dtype) {
-  switch (dtype) {
-    case DType::Float64:
-    case DType::Complex128: return DType::Float64;
-    case DType::Int64:
-    case DType::UInt64: return DType::Int64;
-    default: return is_float(dtype) || is_complex(dtype) ? DType::Float32 : DType::Int32;
-  }
-}
-
 // ---- staging: matrices that the block kernels cannot take as they are, copied to their type
 // ---------------------------------
 

@@ -6,25 +6,33 @@
 #include <utility>
 
 #include "morel/base/error.h"
+#include "morel/kernels/selection.h"
 
 #define MOREL_SIMD_FILE "morel/kernels/gemm_simd.inc"
 #include "morel/kernels/simd.h"
 
 namespace morel {
 
+// Whether matrices of a selected dtype are multiplied in this one.
+static consteval bool is_multiplied(DType block) {
+  for (int i = 0; i < num_dtypes; ++i)
+    if (is_selected("gemm", DType(i)) && block_dtype(DType(i)) == block) return true;
+  return false;
+}
+
 GemmBlockFn gemm_block_kernel(DType dtype) {
   switch (dtype) {
     case DType::Float32:
-      if constexpr (is_compiled(DType::Float32)) return MOREL_SIMD_CALL(gemm_block_float32);
+      if constexpr (is_multiplied(DType::Float32)) return MOREL_SIMD_CALL(gemm_block_float32);
       break;
     case DType::Float64:
-      if constexpr (is_compiled(DType::Float64)) return MOREL_SIMD_CALL(gemm_block_float64);
+      if constexpr (is_multiplied(DType::Float64)) return MOREL_SIMD_CALL(gemm_block_float64);
       break;
     case DType::Int32:
-      if constexpr (is_compiled(DType::Int32)) return MOREL_SIMD_CALL(gemm_block_int32);
+      if constexpr (is_multiplied(DType::Int32)) return MOREL_SIMD_CALL(gemm_block_int32);
       break;
     case DType::Int64:
-      if constexpr (is_compiled(DType::Int64)) return MOREL_SIMD_CALL(gemm_block_int64);
+      if constexpr (is_multiplied(DType::Int64)) return MOREL_SIMD_CALL(gemm_block_int64);
       break;
     default: break;
   }

@@ -31,6 +31,18 @@ struct GemmRun {
 // share, go to the thin kernels.
 inline constexpr int64_t thin_rows = 16;
 
+// The type whose block kernel multiplies matrices of `dtype`: complex ones go as planes, integers modulo a power of
+// two.
+constexpr DType block_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::Float64:
+    case DType::Complex128: return DType::Float64;
+    case DType::Int64:
+    case DType::UInt64: return DType::Int64;
+    default: return is_float(dtype) || is_complex(dtype) ? DType::Float32 : DType::Int32;
+  }
+}
+
 using GemmBlockFn = void (*)(const GemmBlock& block);
 // The best version of this machine. The block kernels take float32, float64, int32 or int64 matrices; the thin ones
 // float64, float32, float16 or bfloat16 (A, B, C and bias alike).

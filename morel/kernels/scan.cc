@@ -6,6 +6,7 @@
 
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
+#include "morel/kernels/selection.h"
 
 namespace morel::kernels {
 namespace {
@@ -59,6 +60,7 @@ T narrow(const A& value) {
 }
 
 struct Plus {
+  static constexpr std::string_view kernel = "cumsum";
   static constexpr int identity = 0;
   template <class A>
   A operator()(const A& x, const A& y) const {
@@ -66,6 +68,7 @@ struct Plus {
   }
 };
 struct Times {
+  static constexpr std::string_view kernel = "cumprod";
   static constexpr int identity = 1;
   template <class A>
   A operator()(const A& x, const A& y) const {
@@ -161,11 +164,11 @@ class Scan {
 };
 
 template <class Op>
-void scan(const char* name, void* out, const void* input, const ScanShape& shape, const ScanOptions& options) {
-  MOREL_CHECK(shape.dtype != DType::Bool, Type, "For '", name,
+void scan(void* out, const void* input, const ScanShape& shape, const ScanOptions& options) {
+  MOREL_CHECK(shape.dtype != DType::Bool, Type, "For '", Op::kernel,
               "', Bool is not supported; cast to an integer type first.");
   if (shape.outer * shape.n * shape.inner == 0) return;
-  visit_dtype(shape.dtype, [&](auto tag) {
+  visit_selected<selected_dtypes(Op::kernel)>(shape.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (!std::is_same_v<T, bool>) Scan<T, Op>(out, input, shape, options).run();
   });
@@ -202,10 +205,10 @@ void extremum(const char* name, void* values, int64_t* indices, const void* inpu
 }  // namespace
 
 void cumsum(void* out, const void* input, const ScanShape& shape, const ScanOptions& options) {
-  scan<Plus>("cumsum", out, input, shape, options);
+  scan<Plus>(out, input, shape, options);
 }
 void cumprod(void* out, const void* input, const ScanShape& shape, const ScanOptions& options) {
-  scan<Times>("cumprod", out, input, shape, options);
+  scan<Times>(out, input, shape, options);
 }
 void cummax(void* values, int64_t* indices, const void* input, const ScanShape& shape) {
   extremum<true>("cummax", values, indices, input, shape);

@@ -6,6 +6,7 @@
 
 #include "morel/base/error.h"
 #include "morel/base/thread_pool.h"
+#include "morel/kernels/selection.h"
 
 namespace morel::kernels {
 namespace {
@@ -50,11 +51,11 @@ UnsignedOf<sizeof(T)> key_of(const T& value) {
   }
 }
 
-template <class F>
+template <uint32_t dtypes = ~0u, class F>
 void visit_sortable(DType dtype, F&& fn) {
   MOREL_CHECK(!is_complex(dtype), NotImplemented,
               "complex numbers have no order; sorting supports all real dtypes, but got ", info(dtype).name, ".");
-  visit_dtype(dtype, [&](auto tag) {
+  visit_selected<dtypes>(dtype, [&](auto tag) {
     if constexpr (!is_complex(dtype_of<typename decltype(tag)::type>)) fn(tag);
   });
 }
@@ -184,9 +185,9 @@ class Line {
 };
 
 // fn(TypeTag<T>, TypeTag<Entry>) for a dtype and length.
-template <class F>
+template <uint32_t dtypes, class F>
 void visit_entries(DType dtype, int64_t n, F&& fn) {
-  visit_sortable(dtype, [&](auto tag) {
+  visit_sortable<dtypes>(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (sizeof(T) <= 4) {
       MOREL_CHECK(n < (int64_t{1} << 32), NotImplemented, "sorting supports axes of less than 2^32 elements, but got ",
@@ -203,7 +204,7 @@ void visit_entries(DType dtype, int64_t n, F&& fn) {
 void sort(const void* input, const SortShape& shape, bool descending, void* values, int64_t* indices) {
   const int64_t lines = shape.outer * shape.inner;
   if (lines * shape.n == 0) return;
-  visit_entries(shape.dtype, shape.n, [&](auto tag, auto entry_tag) {
+  visit_entries<~0u>(shape.dtype, shape.n, [&](auto tag, auto entry_tag) {
     using T = typename decltype(tag)::type;
     using Entry = typename decltype(entry_tag)::type;
     const Line<T, Entry> line(input, shape, descending);
@@ -263,7 +264,7 @@ void topk(const void* input, const SortShape& shape, int64_t k, bool largest, vo
               "], the size of the axis, but got ", k, ".");
   const int64_t lines = shape.outer * shape.inner;
   if (lines * k == 0) return;
-  visit_entries(shape.dtype, shape.n, [&](auto tag, auto entry_tag) {
+  visit_entries<selected_dtypes("topk")>(shape.dtype, shape.n, [&](auto tag, auto entry_tag) {
     using T = typename decltype(tag)::type;
     using Entry = typename decltype(entry_tag)::type;
     const Line<T, Entry> line(input, shape, largest);

@@ -1,17 +1,14 @@
 // The kernel table of the CPU: operator name -> kernel. One list per family (kernels/table_*.cc), gathered in table.cc.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <span>
 #include <string_view>
 
 #include "morel/kernels/call.h"
-
-// A library for one device (cmake/lite.cmake) has the kernels that its models name: `selected_kernels`.
-#ifdef MOREL_SELECTION
-#include MOREL_SELECTION
-#endif
+#include "morel/kernels/selection.h"
 
 namespace morel {
 
@@ -21,26 +18,20 @@ using PrepareFn = std::unique_ptr<Prepared> (*)(const KernelCall& call, uint64_t
 struct KernelEntry {
   std::string_view name;
   KernelFn kernel = nullptr;
+  std::string_view part = {};   // what it is built on that a library for one device selects by dtype (selection.h)
   PrepareFn prepare = nullptr;  // may be null
   uint32_t may_skip = 0;        // a bit for each result that is left out where `outs` has no tensor for it
 };
 
-consteval bool is_selected([[maybe_unused]] std::string_view name) {
-#ifdef MOREL_SELECTION
-  for (const std::string_view wanted : selected_kernels)
-    if (wanted == name) return true;
-  return false;
-#else
-  return true;
-#endif
-}
-// The list of a family. Entries that are not selected are null, so nothing refers to their functions.
-template <size_t n>
-consteval std::array<KernelEntry, n> kernel_list(const KernelEntry (&entries)[n]) {
-  std::array<KernelEntry, n> out;
-  for (size_t i = 0; i < n; ++i) out[i] = is_selected(entries[i].name) ? entries[i] : KernelEntry{entries[i].name};
+// Those of a family's entries that are selected: nothing refers to the functions of others.
+template <const auto& entries>
+inline constexpr auto selected = [] {
+  constexpr auto wanted = [](const KernelEntry& entry) { return is_selected(entry.name); };
+  constexpr auto count = std::ranges::count_if(entries, wanted);
+  std::array<KernelEntry, static_cast<size_t>(count)> out;
+  std::ranges::copy_if(entries, out.begin(), wanted);
   return out;
-}
+}();
 
 const KernelEntry* find_kernel(std::string_view name);  // null when absent
 

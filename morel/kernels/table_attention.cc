@@ -71,11 +71,11 @@ void attention_grad(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> attention_kernels() {
-  static constexpr auto entries = kernel_list({
+  static constexpr KernelEntry entries[] = {
       {"attention", attention},
       {"attention_grad", attention_grad},
-  });
-  return entries;
+  };
+  return selected<entries>;
 }
 
 }  // namespace morel

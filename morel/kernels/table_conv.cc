@@ -72,13 +72,13 @@ void quantised_convolution(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> conv_kernels() {
-  static constexpr auto entries = kernel_list({
-      {"convolution", convolution, prepare_convolution},
-      {"convolution_input_grad", convolution_input_grad},
-      {"convolution_weight_grad", convolution_weight_grad},
+  static constexpr KernelEntry entries[] = {
+      {"convolution", convolution, "gemm", prepare_convolution},
+      {"convolution_input_grad", convolution_input_grad, "gemm"},
+      {"convolution_weight_grad", convolution_weight_grad, "gemm"},
       {"int8_convolution", quantised_convolution},
-  });
-  return entries;
+  };
+  return selected<entries>;
 }
 
 }  // namespace morel

@@ -222,7 +222,7 @@ void nonzero(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> index_kernels() {
-  static constexpr auto entries = kernel_list({
+  static constexpr KernelEntry entries[] = {
       {"take_axis", take_axis},
       {"take_axis_grad", take_axis_grad},
       {"index", index},
@@ -232,8 +232,8 @@ std::span<const KernelEntry> index_kernels() {
       {"scatter_add_elements", scatter_add_elements},
       {"scatter_elements", scatter_elements},
       {"nonzero", nonzero},
-  });
-  return entries;
+  };
+  return selected<entries>;
 }
 
 }  // namespace morel

@@ -88,13 +88,13 @@ void quantised_add(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> matmul_kernels() {
-  static constexpr auto entries = kernel_list({
-      {"matrix_product", matrix_product},
-      {"dense", dense},
+  static constexpr KernelEntry entries[] = {
+      {"matrix_product", matrix_product, "gemm"},
+      {"dense", dense, "gemm"},
       {"int8_dense", quantised_dense},
       {"int8_add", quantised_add},
-  });
-  return entries;
+  };
+  return selected<entries>;
 }
 
 }  // namespace morel

@@ -136,7 +136,7 @@ void class_weights(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> norm_kernels() {
-  static constexpr auto entries = kernel_list({
+  static constexpr KernelEntry entries[] = {
       {"batch_norm_training", batch_norm_training},
       {"batch_norm_statistics", batch_norm_statistics},
       {"batch_norm_grad", batch_norm_grad},
@@ -144,8 +144,8 @@ std::span<const KernelEntry> norm_kernels() {
       {"group_norm_grad", group_norm_grad},
       {"running_update_", running_update},
       {"class_weights", class_weights},
-  });
-  return entries;
+  };
+  return selected<entries>;
 }
 
 }  // namespace morel

@@ -170,17 +170,12 @@ void all_finite(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> optim_kernels() {
-  static constexpr auto entries = kernel_list({
-      {"sgd_", sgd_},
-      {"adam_", adam_},
-      {"rmsprop_", rmsprop_},
-      {"adagrad_", adagrad_},
-      {"lamb_", lamb_},
-      {"sum_of_squares", sum_of_squares},
-      {"scale_", scale_},
-      {"all_finite", all_finite},
-  });
-  return entries;
+  static constexpr KernelEntry entries[] = {
+      {"sgd_", sgd_},         {"adam_", adam_},           {"rmsprop_", rmsprop_},
+      {"adagrad_", adagrad_}, {"lamb_", lamb_},           {"sum_of_squares", sum_of_squares},
+      {"scale_", scale_},     {"all_finite", all_finite},
+  };
+  return selected<entries>;
 }
 
 }  // namespace morel

@@ -67,8 +67,8 @@ void raise_(const KernelCall& call) { output.raise(call.str(2), call.str(1), ten
 Output set_output(Output other) { return std::exchange(output, other); }
 
 std::span<const KernelEntry> output_kernels() {
-  static constexpr auto entries = kernel_list({{"print_", print_}, {"raise_", raise_}});
-  return entries;
+  static constexpr KernelEntry entries[] = {{"print_", print_}, {"raise_", raise_}};
+  return selected<entries>;
 }
 
 }  // namespace morel

@@ -86,17 +86,17 @@ void adaptive_average_pool2d_grad(const KernelCall& call) {
 
 std::span<const KernelEntry> pool_kernels() {
   constexpr uint32_t indices = 1 << 1;
-  static constexpr auto entries = kernel_list({
-      {"max_pool2d_with_indices", max_pool2d_with_indices, nullptr, indices},
+  static constexpr KernelEntry entries[] = {
+      {"max_pool2d_with_indices", max_pool2d_with_indices, {}, nullptr, indices},
       {"max_pool2d_grad", max_pool2d_grad},
       {"average_pool2d", average_pool2d},
       {"average_pool2d_grad", average_pool2d_grad},
-      {"adaptive_max_pool2d_with_indices", adaptive_max_pool2d_with_indices, nullptr, indices},
+      {"adaptive_max_pool2d_with_indices", adaptive_max_pool2d_with_indices, {}, nullptr, indices},
       {"adaptive_max_pool2d_grad", adaptive_max_pool2d_grad},
       {"adaptive_average_pool2d", adaptive_average_pool2d},
       {"adaptive_average_pool2d_grad", adaptive_average_pool2d_grad},
-  });
-  return entries;
+  };
+  return selected<entries>;
 }
 
 }  // namespace morel

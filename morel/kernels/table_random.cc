@@ -128,7 +128,7 @@ void dropout_mask(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> random_kernels() {
-  static constexpr auto entries = kernel_list({
+  static constexpr KernelEntry entries[] = {
       {"next_rng", next_rng},
       {"rng_state", rng_state},
       {"exchange_rng", exchange_rng},
@@ -139,8 +139,8 @@ std::span<const KernelEntry> random_kernels() {
       {"random_permutation", random_permutation},
       {"random_bernoulli", random_bernoulli},
       {"dropout_mask", dropout_mask},
-  });
-  return entries;
+  };
+  return selected<entries>;
 }
 
 }  // namespace morel

@@ -190,7 +190,7 @@ void eye(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> shape_kernels() {
-  static constexpr auto entries = kernel_list({
+  static constexpr KernelEntry entries[] = {
       {"clone", clone},
       {"convert_dtype", convert_dtype},
       {"concat", concat},
@@ -211,8 +211,8 @@ std::span<const KernelEntry> shape_kernels() {
       {"arange_from", arange_from},
       {"linspace", linspace},
       {"eye", eye},
-  });
-  return entries;
+  };
+  return selected<entries>;
 }
 
 }  // namespace morel

@@ -54,15 +54,15 @@ void running_extremum(const KernelCall& call) {
 }  // namespace
 
 std::span<const KernelEntry> sort_kernels() {
-  static constexpr auto entries = kernel_list({
+  static constexpr KernelEntry entries[] = {
       {"sort", sort},
       {"topk", topk},
       {"cumsum", running<kernels::cumsum>},
       {"cumprod", running<kernels::cumprod>},
       {"cummax", running_extremum<kernels::cummax>},
       {"cummin", running_extremum<kernels::cummin>},
-  });
-  return entries;
+  };
+  return selected<entries>;
 }
 
 }  // namespace morel

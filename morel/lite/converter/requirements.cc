@@ -1,5 +1,6 @@
 #include "morel/lite/converter/requirements.h"
 
+#include "morel/kernels/table.h"
 #include "morel/loops/library.h"
 
 namespace morel::lite {
@@ -13,15 +14,36 @@ void add_reduction(const std::string& name, DType in, DType out, std::set<std::s
       names.insert(loops::reduction_name(name, from, to, kind));
 }
 
+Requirements::DTypes bit(DType dtype) { return Requirements::DTypes{1} << static_cast<int>(dtype); }
+
+Requirements::DTypes dtypes_of(const Function& function, const std::vector<Arg>& args) {
+  Requirements::DTypes out = 0;
+  for (const Arg& arg : args) {
+    if (arg.value >= 0) out |= bit(function.values[static_cast<size_t>(arg.value)].dtype);
+    out |= dtypes_of(function, arg.items);
+  }
+  return out;
+}
+
+void add_kernel(const Function& function, const Step& step, Requirements& out) {
+  Requirements::DTypes dtypes = dtypes_of(function, step.args);
+  if (!step.outs.empty()) dtypes |= bit(function.values[static_cast<size_t>(step.outs[0])].dtype);
+  out.kernels[step.name] |= dtypes;
+  const KernelEntry* entry = find_kernel(step.name);
+  if (entry && !entry->part.empty()) out.kernels[std::string(entry->part)] |= dtypes;
+}
+
 }  // namespace
 
 Requirements requirements(const Plan& plan) {
   Requirements out;
   for (const Function& function : plan.functions) {
     const auto dtype = [&](int32_t value) { return function.values[static_cast<size_t>(value)].dtype; };
+    for (const Value& value : function.values) out.dtypes |= bit(value.dtype);
     for (const Step& step : function.steps) {
+      for (const DType input : step.signature.inputs) out.dtypes |= bit(input);  // they may be numbers
       switch (step.kind) {
-        case StepKind::Kernel: out.kernels.insert(step.name); break;
+        case StepKind::Kernel: add_kernel(function, step, out); break;
         case StepKind::Elementwise: out.loops.insert(step.name); break;
         case StepKind::Rows:
           out.loops.insert(step.name);

@@ -1,6 +1,8 @@
 // What a library must have to run a plan: the selection of a library for one device.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 
@@ -9,8 +11,11 @@
 namespace morel::lite {
 
 struct Requirements {
-  std::set<std::string> kernels;  // of the kernel table
-  std::set<std::string> loops;    // programs of the ahead-of-time library
+  using DTypes = uint32_t;  // a bit each
+  std::map<std::string, DTypes>
+      kernels;                  // of the kernel table and their parts, and the dtypes of operands and first results
+  std::set<std::string> loops;  // programs of the ahead-of-time library
+  DTypes dtypes = 0;            // of all tensors
 };
 Requirements requirements(const Plan& plan);
 

@@ -1,12 +1,30 @@
-// Included in front of every source of a library for one device (cmake/lite.cmake): visit_dtype knows only the element
-// types that such a library is compiled for, so that nothing of the others is.
+// Included in front of every source of a library for one device (cmake/lite.cmake): what asks for the
+// type of elements knows only those that such a library is compiled for, so that nothing of the others is.
 #pragma once
 
+#include "morel/base/error.h"
+
+#define is_complex is_any_complex
+#define is_half is_any_half
 #define visit_dtype visit_every_dtype
 #include "morel/tensor/dtype.h"
+#undef is_complex
+#undef is_half
 #undef visit_dtype
+#define visit_item_size visit_every_item_size
+#include "morel/kernels/item_size.h"
+#undef visit_item_size
 
 namespace morel {
+
+template <class F>
+consteval bool is_any_compiled(F is_of_kind) {
+  for (int i = 0; i < num_dtypes; ++i)
+    if (MOREL_DTYPE_MASK >> i & 1 && is_of_kind(DType(i))) return true;
+  return false;
+}
+constexpr bool is_complex(DType dtype) { return is_any_compiled(is_any_complex) && is_any_complex(dtype); }
+constexpr bool is_half(DType dtype) { return is_any_compiled(is_any_half) && is_any_half(dtype); }
 
 [[noreturn]] void raise_not_compiled(DType dtype);
 
@@ -23,4 +41,19 @@ decltype(auto) visit_dtype(DType dtype, F&& fn) {
   raise_not_compiled(dtype);
 }
 
+namespace kernels {
+
+template <class F>
+decltype(auto) visit_item_size(int64_t size, F&& fn) {
+#define X(bytes, type)                                                                                                 \
+  if constexpr (is_any_compiled([](DType dtype) { return size_of(dtype) == bytes; })) {                                \
+    if (size == bytes) return fn(TypeTag<type>{});                                                                     \
+  }
+  X(1, uint8_t)
+  X(2, uint16_t) X(4, uint32_t) X(8, uint64_t) X(16, Bytes16)
+#undef X
+      raise(ErrorKind::NotImplemented, "this library is compiled without elements of ", size, " bytes");
+}
+
+}  // namespace kernels
 }  // namespace morel

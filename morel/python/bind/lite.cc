@@ -46,11 +46,12 @@ nb::list tensors_of(std::span<const lite::TensorRef> list) {
   return out;
 }
 
-// What a library needs to run the model: kernels of the table, and loop programs.
+// What a library needs to run the model: kernels with their dtypes, loop programs, dtypes of tensors.
 nb::tuple requirements_of(const lite::Model& model) {
   const lite::Requirements found = lite::requirements(model.plan());
-  return nb::make_tuple(std::vector<std::string>(found.kernels.begin(), found.kernels.end()),
-                        std::vector<std::string>(found.loops.begin(), found.loops.end()));
+  nb::dict kernels;
+  for (const auto& [name, dtypes] : found.kernels) kernels[nb::str(name.c_str())] = dtypes;
+  return nb::make_tuple(kernels, std::vector<std::string>(found.loops.begin(), found.loops.end()), found.dtypes);
 }
 
 }  // namespace
