@@ -24,22 +24,37 @@ add_custom_command(
   COMMENT "Writing the loops of the core"
   VERBATIM)
 set_source_files_properties(${core}/loops_avx2_0.c PROPERTIES COMPILE_OPTIONS "${loop_options};${MOREL_FLAGS_avx2}")
+# Tables for unwinding would be a seventh of the library: functions that throw nothing have none where the compiler writes
+# the tables itself, and a frame pointer spares a row for every push. Kernels want that register.
+add_library(morel_lite_core_flags INTERFACE)
+target_include_directories(morel_lite_core_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_definitions(morel_lite_core_flags INTERFACE MOREL_ONLY_AVX2)
+set(core_headers "-include ${CMAKE_SOURCE_DIR}/morel/lite/core/errors.h")
+string(APPEND core_headers " -include ${CMAKE_SOURCE_DIR}/morel/lite/core/dtypes.h")
+target_compile_options(
+  morel_lite_core_flags
+  INTERFACE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-dwarf2-cfi-asm
+            "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Os -include ${core}/selection.h ${core_headers}>")
+
+file(GLOB kernel_sources CONFIGURE_DEPENDS morel/kernels/*.cc)
+add_library(morel_lite_core_kernels OBJECT EXCLUDE_FROM_ALL ${kernel_sources})
+target_link_libraries(morel_lite_core_kernels PRIVATE morel_flags morel_lite_core_flags)
+
 set(patterns)
-foreach(folder base tensor kernels loops/run lite lite/core)
+foreach(folder base tensor loops/run lite lite/core)
   list(APPEND patterns morel/${folder}/*.cc)
 endforeach()
 file(GLOB device_sources CONFIGURE_DEPENDS ${patterns})
 list(FILTER device_sources EXCLUDE REGEX "/tensor/symbolic\\.cc$")
-add_library(morel_lite_core SHARED EXCLUDE_FROM_ALL ${device_sources} morel/loops/library.cc ${core_loops})
+add_library(morel_lite_core SHARED EXCLUDE_FROM_ALL ${device_sources} morel/loops/library.cc ${core_loops}
+                                                    $<TARGET_OBJECTS:morel_lite_core_kernels>)
 target_include_directories(morel_lite_core PUBLIC ${CMAKE_SOURCE_DIR})
-target_link_libraries(morel_lite_core PRIVATE morel_flags)
-target_compile_definitions(morel_lite_core PRIVATE MOREL_ONLY_AVX2)
-set(core_headers "-include ${core}/selection.h -include ${CMAKE_SOURCE_DIR}/morel/lite/core/dtypes.h")
-target_compile_options(
-  morel_lite_core
-  PRIVATE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables
-          "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Os ${core_headers}>")
-target_link_options(morel_lite_core PRIVATE -Wl,--gc-sections -Wl,-s
+target_link_libraries(morel_lite_core PRIVATE morel_flags morel_lite_core_flags)
+target_compile_options(morel_lite_core PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+target_link_options(morel_lite_core PRIVATE -Wl,--gc-sections -Wl,-s -Wl,--build-id=none
                     -Wl,--version-script=${CMAKE_SOURCE_DIR}/morel/lite/core/exports.map)
+if(MOLD)
+  target_link_options(morel_lite_core PRIVATE -Wl,--icf=all)  # nothing here compares addresses of functions
+endif()
 add_executable(lite_predict_core EXCLUDE_FROM_ALL examples/cpp/lite_predict.cc)
 target_link_libraries(lite_predict_core PRIVATE morel_lite_core)

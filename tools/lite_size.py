@@ -1,7 +1,7 @@
 """`./m lite-size`: the size of the library for devices that has what the operators of the proof and LeNet need, and nothing else.
 
 Converts them, selects the kernels, loops and dtypes that their plans name, builds libmorel_lite_core.so with these (for AVX2)
-and prints its size. `select` makes the selection for any models.
+and prints its size, which may not exceed MOST_BYTES. `select` makes the selection for any models.
 """
 
 import importlib.util
@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "build/python")]
 CORE = ROOT / "build/lite_core"
 LIBRARY = ROOT / "build/libmorel_lite_core.so"
+MOST_BYTES = 300_000
 
 
 def lenet():
@@ -81,7 +82,10 @@ def build():
     directory = builder.build_directory()
     command = ["cmake", "--build", directory, "--target", "morel_lite_core", "--target", "lite_predict_core"]
     subprocess.run(command, check=True, env=builder.build_environment(), stdout=sys.stderr)
-    return LIBRARY.stat().st_size, kernels, loops
+    size = LIBRARY.stat().st_size
+    if size > MOST_BYTES:
+        sys.exit(f"{LIBRARY.relative_to(ROOT)} has {size} bytes, more than {MOST_BYTES}")
+    return size, kernels, loops
 
 
 if __name__ == "__main__":

@@ -338,3 +338,14 @@ def test_names_of_inputs_differ(tmp_path):
     with pytest.raises(ValueError, match="'input_names' must differ"):
         lite.convert(ops.add, ops.ones(2), ops.ones(2), file=tmp_path / "a.ms", input_names=["x", "x"])
     assert not (tmp_path / "a.ms").exists()
+
+
+def test_what_a_library_for_one_device_must_have(tmp_path):
+    # Kernels with the dtypes of their operands: products are a part that selects its dtypes by itself.
+    path = tmp_path / "model.ms"
+    x, index = Tensor(np.ones((3, 4), np.float32)), Tensor(np.zeros((3, 4), np.int64))
+    lite.convert(lambda x, index: ops.gather_elements(ops.matmul(x, x.T) @ x, 1, index).sum(), x, index, file=path)
+    kernels, loops, dtypes = _core.LiteModel.build_from_file(str(path)).requirements()
+    float32, int64 = 1 << 11, 1 << 4  # of DType
+    assert kernels == {"matrix_product": float32, "gemm": float32, "gather_elements": float32 | int64}
+    assert {"sum.f32.f32.rows", "sum.f32.f32.columns"} == set(loops) and dtypes == float32 | int64

@@ -30,6 +30,15 @@ def run_by_core(path, arrays, folder):
     return np.array(out.splitlines()[0].split(), np.float32)
 
 
+def check_refusal(path, folder):
+    """What the small core says of a damaged file is what the whole library says."""
+    damaged = folder / "damaged.ms"
+    damaged.write_bytes(path.read_bytes()[:1000])
+    programs = [ROOT / "build" / name for name in ("lite_predict", "lite_predict_core")]
+    whole, core = (subprocess.run([program, damaged], capture_output=True, text=True) for program in programs)
+    assert core.returncode != 0 and core.stderr == whole.stderr, (core.stderr, whole.stderr)
+
+
 def check(operator, folder):
     steps = 0
     for function, shapes in CASES[operator]:
@@ -46,6 +55,7 @@ def check(operator, folder):
             np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-5)
         else:
             np.testing.assert_array_equal(actual, wanted)
+        check_refusal(path, folder)
         if operator != "dropout":  # which draws other numbers there
             np.testing.assert_allclose(run_by_core(path, arrays, folder), wanted.ravel(), rtol=1e-5, atol=1e-5)
         steps += 1

@@ -1,5 +1,5 @@
-// Included in front of every source of a library for one device (cmake/lite.cmake): what asks for the
-// type of elements knows only those that such a library is compiled for, so that nothing of the others is.
+// Included in front of every source of a library for one device (cmake/lite.cmake): what asks for the type of elements
+// knows only those that such a library is compiled for, so that nothing of the others is.
 #pragma once
 
 #include "morel/base/error.h"
@@ -43,16 +43,22 @@ decltype(auto) visit_dtype(DType dtype, F&& fn) {
 
 namespace kernels {
 
+template <int64_t bytes>
+inline constexpr bool has_size = is_any_compiled([](DType dtype) { return size_of(dtype) == bytes; });
+
 template <class F>
 decltype(auto) visit_item_size(int64_t size, F&& fn) {
-#define X(bytes, type)                                                                                                 \
-  if constexpr (is_any_compiled([](DType dtype) { return size_of(dtype) == bytes; })) {                                \
-    if (size == bytes) return fn(TypeTag<type>{});                                                                     \
-  }
-  X(1, uint8_t)
-  X(2, uint16_t) X(4, uint32_t) X(8, uint64_t) X(16, Bytes16)
-#undef X
-      raise(ErrorKind::NotImplemented, "this library is compiled without elements of ", size, " bytes");
+  if constexpr (has_size<1>)
+    if (size == 1) return fn(TypeTag<uint8_t>{});
+  if constexpr (has_size<2>)
+    if (size == 2) return fn(TypeTag<uint16_t>{});
+  if constexpr (has_size<4>)
+    if (size == 4) return fn(TypeTag<uint32_t>{});
+  if constexpr (has_size<8>)
+    if (size == 8) return fn(TypeTag<uint64_t>{});
+  if constexpr (has_size<16>)
+    if (size == 16) return fn(TypeTag<Bytes16>{});
+  raise(ErrorKind::NotImplemented, "this library is compiled without elements of ", size, " bytes");
 }
 
 }  // namespace kernels
