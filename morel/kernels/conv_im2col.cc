@@ -84,7 +84,9 @@ class Im2Col {
           n, group, row, rows,
           [&](const T* line, int64_t step, int64_t begin, int64_t end, int64_t width) {
             std::fill_n(target, begin, T{});
-            for (int64_t x = begin; x < end; ++x) target[x] = line[x * step];
+            if (step == 1) std::copy(line + begin, line + end, target + begin);
+            else
+              for (int64_t x = begin; x < end; ++x) target[x] = line[x * step];
             std::fill_n(target + end, width - end, T{});
             target += width;
           },
