@@ -23,7 +23,8 @@ add_custom_command(
   DEPENDS morel-loopgen ${core}/loops.txt
   COMMENT "Writing the loops of the core"
   VERBATIM)
-set_source_files_properties(${core}/loops_avx2_0.c PROPERTIES COMPILE_OPTIONS "${loop_options};${MOREL_FLAGS_avx2}")
+set(core_loop_options ${loop_options} -O2 -ftree-vectorize -fvect-cost-model=dynamic ${MOREL_FLAGS_avx2})
+set_source_files_properties(${core}/loops_avx2_0.c PROPERTIES COMPILE_OPTIONS "${core_loop_options}")
 # Tables for unwinding would be a seventh of the library: functions that throw nothing have none where the compiler writes
 # the tables itself, and a frame pointer spares a row for every push. Kernels want that register.
 add_library(morel_lite_core_flags INTERFACE)

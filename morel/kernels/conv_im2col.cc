@@ -7,24 +7,10 @@
 #include "morel/base/thread_pool.h"
 #include "morel/kernels/conv_paths.h"
 #include "morel/kernels/gemm.h"
+#include "morel/kernels/item_size.h"
 
 namespace morel {
 namespace {
-
-// Types that only carry bits of a given size: what is moved and not computed need not know its dtype.
-template <class F>
-void visit_bits(DType dtype, F&& fn) {
-  struct Wide {
-    uint64_t low, high;
-  };
-  switch (size_of(dtype)) {
-    case 1: return fn(TypeTag<uint8_t>{});
-    case 2: return fn(TypeTag<uint16_t>{});
-    case 4: return fn(TypeTag<uint32_t>{});
-    case 8: return fn(TypeTag<uint64_t>{});
-    default: return fn(TypeTag<Wide>{});
-  }
-}
 
 template <class F>
 void visit_numbers(DType dtype, F&& fn) {
@@ -56,14 +42,14 @@ class Im2Col {
   // weight [results, taps] as a dense matrix, which it may be already.
   const void* dense_weight(const TemporaryMemory& copy) const {
     if (weight_.is_channels_first()) return weight_.data;
-    visit_bits(conv_.dtype, [&]<class T>(TypeTag<T>) {
+    kernels::visit_item_size(size_of(conv_.dtype), [&]<class T>(TypeTag<T>) {
       T* target = copy.as<T>();
       each_weight([&](int64_t place) { *target++ = static_cast<const T*>(weight_.data)[place]; });
     });
     return copy.as<void>();
   }
   void store_weight(const void* dense) const {
-    visit_bits(conv_.dtype, [&]<class T>(TypeTag<T>) {
+    kernels::visit_item_size(size_of(conv_.dtype), [&]<class T>(TypeTag<T>) {
       const T* source = static_cast<const T*>(dense);
       each_weight([&](int64_t place) { static_cast<T*>(weight_.data)[place] = *source++; });
     });
@@ -78,7 +64,7 @@ class Im2Col {
 
   // Columns [taps, rows * width] of the receptive fields of result rows [row, row + rows).
   void gather(int64_t n, int64_t group, int64_t row, int64_t rows, void* columns) const {
-    visit_bits(conv_.dtype, [&]<class T>(TypeTag<T>) {
+    kernels::visit_item_size(size_of(conv_.dtype), [&]<class T>(TypeTag<T>) {
       T* target = static_cast<T*>(columns);
       each_run(
           n, group, row, rows,
@@ -125,7 +111,7 @@ class Im2Col {
   }
 
   void clear_image(int64_t n, int64_t group) const {
-    visit_bits(conv_.dtype, [&]<class T>(TypeTag<T>) {
+    kernels::visit_item_size(size_of(conv_.dtype), [&]<class T>(TypeTag<T>) {
       T* base = static_cast<T*>(image_.data) + n * image_.stride[0] + group * channels_ * image_.stride[1];
       for (int64_t c = 0; c < channels_; ++c) {
         for (int64_t y = 0; y < image_.size[2]; ++y) {
@@ -136,7 +122,7 @@ class Im2Col {
     });
   }
   void fill_bias(int64_t n, int64_t group, const void* bias) const {
-    visit_bits(conv_.dtype, [&]<class T>(TypeTag<T>) {
+    kernels::visit_item_size(size_of(conv_.dtype), [&]<class T>(TypeTag<T>) {
       for (int64_t c = 0; c < results_; ++c) {
         const T value = static_cast<const T*>(bias)[group * results_ + c];
         for (int64_t y = 0; y < result_.size[2]; ++y) {
