@@ -27,7 +27,7 @@ struct Context {
   bool maps_file = false;  // weights stay in the file, which nobody may write to; else it is read and may change
 };
 
-// An input or output: memory of the model, contiguous.
+// An input or output: memory of the model, contiguous. Inputs hold nothing of use until they are filled.
 class TensorRef {
  public:
   TensorRef(std::string name, Tensor tensor) : name_(std::move(name)), tensor_(std::move(tensor)) {}
@@ -51,7 +51,7 @@ class TensorRef {
 
 class Model {
  public:
-  // Maps the file; its weights are used where they lie.
+  // Reads the file, or maps it where the context says so.
   static Model build(const std::string& path, const Context& context = {});
   // The bytes stay with the caller and must outlive the model. Copied when they are not aligned to 64.
   static Model build(Bytes bytes, const Context& context = {});

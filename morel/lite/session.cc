@@ -176,12 +176,7 @@ class Session::Binder {
         return;
       case Home::Input: break;
     }
-    if (is_model) {
-      storages.push_back(Storage::allocate(bytes));
-      if (bytes) std::memset(storages.back()->data(), 0, bytes);
-      return;
-    }
-    storages.push_back(given[static_cast<size_t>(buffer.index)]->storage);
+    storages.push_back(is_model ? Storage::allocate(bytes) : given[static_cast<size_t>(buffer.index)]->storage);
   }
 
   Tensor tensor_of(const Function& function, size_t idx, const Value& value, int64_t base,
