@@ -60,7 +60,9 @@ def sanitizer_environment(sanitize: str, python: bool, full: bool = False) -> di
         env["LSAN_OPTIONS"] = f"suppressions={suppressions}/lsan.txt"
         env["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
     if sanitize == "thread":
-        env["TSAN_OPTIONS"] = f"halt_on_error=1:second_deadlock_stack=1:suppressions={suppressions}/tsan.txt"
+        env["TSAN_OPTIONS"] = (
+            f"halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:suppressions={suppressions}/tsan.txt"
+        )
     if sanitize and python:
         # The interpreter is not instrumented, so the run-time library must be there before anything else.
         libraries = {"address": ["libasan.so", "libubsan.so"], "thread": ["libtsan.so"]}[sanitize]

@@ -12,8 +12,8 @@ namespace morel::lite {
 
 struct Requirements {
   using DTypes = uint32_t;  // a bit each
-  std::map<std::string, DTypes>
-      kernels;                  // of the kernel table and their parts, and the dtypes of operands and first results
+  // Of the kernel table and their parts, with the dtypes of operands and first results.
+  std::map<std::string, DTypes> kernels;
   std::set<std::string> loops;  // programs of the ahead-of-time library
   DTypes dtypes = 0;            // of all tensors
 };
