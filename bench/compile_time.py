@@ -17,8 +17,12 @@ import report
 DEPTHS = (1, 2, 4, 8, 12, 24, 48)
 # Small: what is measured is the compiler, whose work does not depend on sizes.
 SIZES = {"VOCABULARY": 256, "WIDTH": 64, "HEADS": 2, "HEAD_SIZE": 32, "SEQUENCE": 16, "GPT_BATCH": 2}
-STAGES = ("front end", "gradient", "simplify", "fold", "fuse", "executor", "kernels, first run")
-COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#b0b0b0")
+PASSES = ("simplify", "fold", "expand", "fuse", "schedule", "recompute")  # transform/passes.cc
+STAGES = ("front end", "gradient", *PASSES, "executor", "kernels, first run")
+COLOURS = (
+    *("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860"),
+    *("#64b5cd", "#da8bc3", "#ccb974", "#b0b0b0"),
+)
 PICTURE = Path(__file__).parent.parent / "docs" / "compile_time.svg"
 
 
@@ -50,6 +54,7 @@ def measure(depth: int) -> dict[str, float]:
         setattr(owner, name, call)
 
     def compiled(_, stages, args):
+        assert stages.keys() <= seconds.keys(), stages
         seconds.update(stages)
         seconds["nodes"] = args[0].num_nodes
 
