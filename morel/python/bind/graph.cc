@@ -91,110 +91,6 @@ PyGraph end_graph(const std::vector<Tensor>& results, bool with_changes) {
   return out;
 }
 
-namespace {
-
-// Gives all graphs the same parameters after the first `own` ones; returns what they stand for.
-std::vector<Tensor> unify_imports(std::initializer_list<PyGraph*> graphs, size_t own) {
-  std::vector<Tensor> all;
-  const auto place_of = [&](const Tensor& tensor) {
-    for (size_t i = 0; i < all.size(); ++i)
-      if (is_same(all[i]->symbol, tensor->symbol)) return i;
-    all.push_back(tensor);
-    return all.size() - 1;
-  };
-  for (const PyGraph* graph : graphs)
-    for (const Tensor& tensor : graph->imports) place_of(tensor);
-  for (PyGraph* graph : graphs) {
-    std::vector<Ref<Node>>& parameters = graph->graph->parameters;
-    std::vector<Ref<Node>> ordered(parameters.begin(), parameters.begin() + static_cast<int64_t>(own));
-    ordered.resize(own + all.size());
-    for (size_t i = 0; i < graph->imports.size(); ++i) ordered[own + place_of(graph->imports[i])] = parameters[own + i];
-    for (size_t i = 0; i < all.size(); ++i) {
-      if (ordered[own + i]) continue;
-      graph->graph->add_parameter({all[i].dtype(), all[i].shape()});
-      ordered[own + i] = parameters.back();
-    }
-    parameters = std::move(ordered);
-    simplify(*graph->graph);
-  }
-  return all;
-}
-
-// The parameter of a finished branch that stands for a tensor of the enclosing graph.
-Value imported(PyGraph& branch, const Tensor& tensor) {
-  GraphScope& outer = open_scope();
-  const Tensor source = outer.tensor_of(outer.value_of(tensor));
-  const size_t own = branch.graph->parameters.size() - branch.imports.size();
-  for (size_t i = 0; i < branch.imports.size(); ++i)
-    if (is_same(branch.imports[i]->symbol, source->symbol)) return branch.graph->parameters[own + i]->output();
-  branch.imports.push_back(source);
-  return branch.graph->add_parameter({tensor.dtype(), tensor.shape()});
-}
-
-// The tensors of outside that either branch changes in place.
-std::vector<Tensor> changes_of(const PyGraph& then, const PyGraph& orelse) {
-  std::vector<Tensor> all = then.changed;
-  for (const Tensor& tensor : orelse.changed)
-    if (!std::ranges::count(then.changed, tensor.get(), &Tensor::get)) all.push_back(tensor);
-  return all;
-}
-
-// Whether some of the tensors are, or are views of, some of the changed ones.
-bool overlap(const std::vector<Tensor>& changed, const std::vector<Tensor>& tensors) {
-  return std::ranges::any_of(tensors, [&](const Tensor& tensor) {
-    return std::ranges::count(changed, tensor->base ? tensor->base.get() : tensor.get(), &Tensor::get) > 0;
-  });
-}
-
-// What a tensor of the enclosing graph is at the end of a branch; `values`: of those that the branch changed.
-Value after_branch(GraphBuilder& builder, PyGraph& branch, std::span<const Value> values, const Tensor& tensor) {
-  const auto find = [&](const TensorImpl* impl) -> const Value* {
-    const auto found = std::ranges::find(branch.changed, impl, &Tensor::get);
-    return found == branch.changed.end() ? nullptr : &values[static_cast<size_t>(found - branch.changed.begin())];
-  };
-  if (const Value* value = find(tensor.get())) return *value;
-  if (const Value* root = tensor->base ? find(tensor->base.get()) : nullptr) return view_again(builder, tensor, *root);
-  return imported(branch, tensor);
-}
-
-// Replaces the results of a branch. A pick is the index of a result, a tensor of the enclosing graph, or (number,);
-// each is converted to its dtype.
-void graph_choose(PyGraph& self, nb::list picks, const std::vector<DType>& dtypes) {
-  GraphBuilder builder(self.graph);
-  const Values old = self.graph->results;
-  const std::span<const Value> changed = std::span(old.data(), old.size()).last(self.changed.size());
-  Values results;
-  for (size_t i = 0; i < dtypes.size(); ++i) {
-    nb::handle pick = picks[i];
-    Value value;
-    if (is_tensor(pick.ptr())) {
-      value = after_branch(builder, self, changed, nb::cast<Tensor>(pick));
-    } else if (PyTuple_Check(pick.ptr())) {
-      const Value args[] = {Ints{}, nb::cast<Value>(pick[0]), dtypes[i]};
-      value = builder.emit(find_op("full"), args)[0];
-    } else {
-      value = old[nb::cast<size_t>(pick)];
-    }
-    const Value cast[] = {value, dtypes[i]};
-    results.push_back(builder.emit(find_op("cast"), cast)[0]);
-  }
-  self.graph->results = std::move(results);
-}
-
-// Numbers are weak: only their kind counts beside a tensor.
-DType common_dtype_of(nb::list values) {
-  std::optional<DType> out;
-  const auto rank = [](DType dtype) { return is_complex(dtype) ? 3 : is_float(dtype) ? 2 : dtype != DType::Bool; };
-  for (nb::handle value : values)
-    if (is_tensor(value.ptr())) out = out ? promote(*out, unwrap(value.ptr())->dtype) : unwrap(value.ptr())->dtype;
-  for (nb::handle value : values) {
-    if (is_tensor(value.ptr())) continue;
-    const DType dtype = dtype_of_value(nb::cast<Value>(value));
-    if (!out || rank(dtype) > rank(*out)) out = out ? promote(*out, dtype) : dtype;
-  }
-  return *out;
-}
-
 Value list_of(const std::vector<Tensor>& tensors) {
   Value::List list;
   for (const Tensor& tensor : tensors) list.push_back(tensor);
@@ -205,21 +101,6 @@ nb::list tensors_of(const Values& values) {
   nb::list out;
   for (const Value& value : values) out.append(nb::steal(from_value(value)));
   return out;
-}
-
-}  // namespace
-
-Values call_if(const Tensor& condition, PyGraph& then, PyGraph& orelse) {
-  const std::vector<Tensor> operands = unify_imports({&then, &orelse}, 0);
-  const Value args[] = {condition, Value::of_graph(then.graph), Value::of_graph(orelse.graph), list_of(operands)};
-  return open_scope().call(find_op("if"), args);
-}
-
-Values call_while(PyGraph& condition, PyGraph& body, const std::vector<Tensor>& state) {
-  const std::vector<Tensor> operands = unify_imports({&condition, &body}, state.size());
-  const Value args[] = {Value::of_graph(condition.graph), Value::of_graph(body.graph), list_of(state),
-                        list_of(operands)};
-  return open_scope().call(find_op("while"), args);
 }
 
 namespace {
@@ -434,7 +315,9 @@ nb::tuple graph_custom_backward(nb::list inputs, const std::vector<Tensor>& outp
   return nb::tuple(out);
 }
 
-void bind_graph(nb::module_& module) {
+namespace {
+
+void bind_graph_class(nb::module_& module) {
   nb::class_<PyGraph>(module, "Graph", "A compiled function: call it with its tensors.")
       .def("__call__", &run)
       .def_prop_ro("assumptions", &assumptions, "What is assumed of the sizes s0, s1, ... of the parameters.")
@@ -495,6 +378,9 @@ void bind_graph(nb::module_& module) {
             return seconds;
           },
           "Optimises the graph and makes it ready to be called; returns how long each stage took, in seconds.");
+}
+
+void bind_building(nb::module_& module) {
   module.def("graph_begin", &begin_scope);
   module.def("graph_abort", &close_scope);
   module.def("graph_end", &end_graph, nb::arg("results"), nb::arg("with_changes") = false);
@@ -525,27 +411,19 @@ void bind_graph(nb::module_& module) {
   module.def("graph_is_parameter", &is_parameter_of_graph);
   module.def("save_graphs", &save_graphs);
   module.def("graph_depth", [] { return OpenScope::scopes.size(); });
-  module.def("graph_if", [](const Tensor& condition, PyGraph& then, PyGraph& orelse) {
-    return tensors_of(call_if(condition, then, orelse));
-  });
-  module.def("graph_while", [](PyGraph& condition, PyGraph& body, const std::vector<Tensor>& state) {
-    return tensors_of(call_while(condition, body, state));
-  });
-  module.def("graph_choose", &graph_choose);
-  module.def("graph_changes", &changes_of);
-  module.def("graph_overlap", &overlap);
-  module.def("graph_start_from", [](const Tensor& tensor, const Tensor& value) {
-    open_scope().start_from(tensor, open_scope().value_of(value));
-  });
-  module.def("graph_assign", [](const Tensor& tensor, const Tensor& value) {
-    open_scope().assign(tensor, open_scope().value_of(value));
-  });
-  module.def("common_dtype", &common_dtype_of);
   module.def("graph_gradients", &graph_gradients);
   module.def("graph_register_hook", &graph_register_hook);
   module.def("graph_tangents", &graph_tangents);
   module.def("describe", [](const Tensor& tensor) { return describe(tensor.dtype(), tensor.shape()); });
   module.def("is_symbolic", [](const Tensor& tensor) { return tensor->is_symbolic(); });
+}
+
+}  // namespace
+
+void bind_graph(nb::module_& module) {
+  bind_graph_class(module);
+  bind_building(module);
+  bind_graph_control(module);
 }
 
 }  // namespace morel::bind

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "morel/python/bind/bind.h"
 #include "morel/runtime/executor.h"
 #include "morel/runtime/graph_scope.h"
 
@@ -40,9 +41,12 @@ void begin_scope(std::string name);
 void close_scope();
 // The innermost graph, finished. With changes, the values of its changed tensors follow the results.
 PyGraph end_graph(const std::vector<Tensor>& results, bool with_changes = false);
-// Control flow on a tensor, of finished graphs; the graphs of a loop take its state first.
+Value list_of(const std::vector<Tensor>& tensors);
+nb::list tensors_of(const Values& values);
+// Control flow on a tensor (graph_control.cc), of finished graphs; the graphs of a loop take its state first.
 Values call_if(const Tensor& condition, PyGraph& then, PyGraph& orelse);
 Values call_while(PyGraph& condition, PyGraph& body, const std::vector<Tensor>& state);
+void bind_graph_control(nb::module_& module);
 // Whether a graph can be called with tensors of these sizes.
 bool serves(const Graph& graph, const std::vector<Tensor>& parameters);
 
