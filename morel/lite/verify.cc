@@ -149,7 +149,10 @@ class Verifier {
     };
     switch (step.kind) {
       case StepKind::Kernel:
-        if (step.outs.empty()) values(1);
+        // What changes in place or talks has its tensors, one or a list, first.
+        need(!step.outs.empty() ||
+                 (!step.args.empty() && (step.args[0].tag == Arg::Tag::Value || step.args[0].tag == Arg::Tag::List)),
+             "'", step.name, "' has neither results nor tensors");
         break;
       case StepKind::Elementwise:
       case StepKind::Rows: check_loop(step); break;

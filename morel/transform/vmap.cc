@@ -186,7 +186,8 @@ class Vectoriser {
     }
     // Some examples go one way, some the other: both are computed.
     MOREL_CHECK(!effects_of(graph_of(node, 1)).is_seen() && !effects_of(graph_of(node, 2)).is_seen(), NotImplemented,
-                "vmap: an 'if' whose condition differs between the examples changes something outside of itself");
+                "vmap: an 'if' whose condition differs between the examples changes something outside of itself, "
+                "prints or raises an error");
     const std::vector<Batched> then = Vectoriser(builder_, batch_).run(graph_of(node, 1), operands),
                                orelse = Vectoriser(builder_, batch_).run(graph_of(node, 2), operands);
     std::vector<Batched> out;
@@ -226,7 +227,8 @@ class Vectoriser {
                 "vmap of the gradient of a 'while' whose condition differs between the examples is not supported; take "
                 "the gradient of the vmap instead");
     MOREL_CHECK(!differs || !effects_of(graph_of(node, 1)).is_seen(), NotImplemented,
-                "vmap: a 'while' whose condition differs between the examples changes something outside of itself");
+                "vmap: a 'while' whose condition differs between the examples changes something outside of itself, "
+                "prints or raises an error");
     std::vector<char> wanted;
     for (const Batched& value : state) wanted.push_back(value.batched);
     Ref<Graph> condition = body(graph_of(node, 0), given, {}).graph,

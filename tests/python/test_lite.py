@@ -349,3 +349,19 @@ def test_what_a_library_for_one_device_must_have(tmp_path):
     float32, int64 = 1 << 11, 1 << 4  # of DType
     assert kernels == {"matrix_product": float32, "gemm": float32, "gather_elements": float32 | int64}
     assert {"sum.f32.f32.rows", "sum.f32.f32.columns"} == set(loops) and dtypes == float32 | int64
+
+
+def test_prints_and_errors(tmp_path, capfd):
+    def function(x):
+        print("runs")
+        if x.sum() < 0:
+            raise ValueError(f"negative {x}")
+        print("sum", x.sum())
+        return x * 2
+
+    path = tmp_path / "x.ms"
+    model = convert_and_build(path, function, Tensor(np.ones(2, np.float32)))
+    (result,) = model.predict([np.float32([1, 2])])
+    assert result.get_data_to_numpy().tolist() == [2, 4] and capfd.readouterr().out == "runs\nsum 3.0\n"
+    with pytest.raises(ValueError, match=r"negative \[-4.  2.\]"):
+        model.predict([np.float32([-4, 2])])
