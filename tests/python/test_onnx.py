@@ -486,6 +486,24 @@ def test_resize(mode, sizes, tmp_path):
     np.testing.assert_allclose(gradient.sum(), 2 * sizes[0] * sizes[1], rtol=1e-5)
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("align_corners", [0, 1])
+def test_grid_sample_of_one_row(mode, padding_mode, align_corners, tmp_path):
+    if mode == "cubic" and padding_mode == "border":
+        pytest.skip("ONNX Runtime differs from the reference there")
+    rng = np.random.default_rng(0)
+    x, grid = rng.random((1, 2, 1, 3), np.float32), rng.random((1, 4, 5, 2), np.float32) * 3 - 1.5
+    value = onnx.helper.make_tensor_value_info
+    options = {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
+    node = onnx.helper.make_node("GridSample", ["x", "grid"], ["y"], **options)
+    inputs = [value("x", 1, x.shape), value("grid", 1, grid.shape)]
+    graph = onnx.helper.make_graph([node], "g", inputs, [value("y", 1, None)])
+    path = tmp_path / "x.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10), str(path))
+    same([ms.onnx.load(path)(Tensor(x), Tensor(grid))], run_reference(str(path), [x, grid]))
+
+
 def test_attention_of_a_cache(tmp_path):
     """Compiled once for all lengths of the cache, and the same as all positions at once."""
     node = onnx.helper.make_node(

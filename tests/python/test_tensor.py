@@ -195,6 +195,15 @@ def test_views_share_storage():
     assert x.asnumpy().sum() == 3 + 6 + 6 + 4 + 6 + 6
 
 
+def test_writing_where_nothing_lies():
+    x = Tensor(np.zeros((3, 0), np.float32))
+    x[:] = 1
+    x[x > 0] = 1
+    x[1:] += 2
+    x.copy_(x + 1)
+    assert x.fill_(1).zero_().uniform_().shape == (3, 0)
+
+
 def test_printing():
     assert str(Tensor([1.0, 2.0])) == "[1. 2.]"
     assert repr(Tensor([1, 2])).startswith("Tensor(shape=[2], dtype=Int64, value=")

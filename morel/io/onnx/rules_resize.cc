@@ -267,6 +267,7 @@ class GridSample {
   Sym reflected(const Sym& at, Dim size) const {
     const double low = is_aligned_ ? 0 : -0.5;
     const Dim range = is_aligned_ ? size - 1 : size;
+    if (range == 0) return at * 0.0;  // between the centres of one element
     const Sym folded = b_("floor_mod", b_("abs", at - low), range * 2);
     return b_("minimum", folded, range * 2 - folded) + low;
   }
