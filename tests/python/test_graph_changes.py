@@ -329,3 +329,132 @@ def test_errors_that_cannot_be_raised_by_a_graph():
 
     with pytest.raises(Mine):
         always(tensor(1.0))
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0])
+def test_one_of_two_errors_is_raised(value, capsys):
+    def either(x):
+        if x.sum() > 0:
+            raise ValueError("first")
+        else:
+            raise TypeError("second")
+
+    def one_after_the_other(x):
+        print("before")
+        if x.sum() > 0:
+            raise ValueError("first")
+        raise TypeError("second")
+
+    for function in (either, one_after_the_other):
+        kind, text = (ValueError, "first") if value > 0 else (TypeError, "second")
+        for run in (function, ms.jit(function), ms.jit(lambda x, function=function: ms.grad(function)(x))):
+            with pytest.raises(kind, match=text):
+                run(tensor(value))
+    assert capsys.readouterr().out == "before\n" * 3
+
+
+def leaves_by_return(x):
+    with ms._no_grad():
+        if x.sum() > 0:
+            return x * x
+        y = x * 2
+    return x * y
+
+
+def leaves_by_return_twice(x):
+    with ms._no_grad():
+        with ms._no_grad():
+            if x.sum() > 0:
+                if x[0] > 1:
+                    return x * x
+                y = x * 3
+            else:
+                y = x * 2
+    return x * y
+
+
+def leaves_by_break(x):
+    y, n = x * 1, 0
+    while n < 3:
+        n += 1
+        y = y * x
+        with ms._no_grad():
+            if y.sum() > 4:
+                break
+            z = y * 2
+        y = y + z * x
+    return y
+
+
+def leaves_by_continue(x):
+    y = x * 1
+    for _ in range(3):
+        y = y * x
+        with ms._no_grad():
+            if y.sum() > 4:
+                continue
+            z = y * 2
+        y = y + z * x
+    return y
+
+
+@pytest.mark.parametrize(
+    "function",
+    [leaves_by_return, leaves_by_return_twice, leaves_by_break, leaves_by_continue],
+    ids=lambda f: f.__name__,
+)
+def test_leaving_a_part_without_gradients_ends_it(function):
+    slope = ms.grad(lambda x: (x * x + function(x) * x).sum())
+    compiled = ms.jit(lambda x: slope(x))
+    for x in (tensor(1.0, 2.0), tensor(-1.0, -2.0), tensor(2.0, 3.0), tensor(0.5, 0.25)):
+        np.testing.assert_allclose(compiled(x).asnumpy(), slope(x).asnumpy(), rtol=1e-6)
+
+
+def test_gradients_read_what_was_there_before_a_change():
+    scale = Parameter(tensor(4.0, 5.0), name="scale", requires_grad=False)
+
+    def in_branch(x):
+        y = x * x
+        if y.sum() > 0:
+            scale.add_(1)
+            y = y * scale
+        return (y * y).sum()
+
+    def in_loop(x):
+        n = 0
+        while n < 2:
+            x = x * scale
+            scale[1:].add_(1)
+            n += 1
+        return (x * x).sum()
+
+    def straight(x):
+        y = x * scale
+        scale.mul_(2)
+        tail = x[1:] * scale[1:]
+        scale[0] = 1.0
+        return (y * y * scale).sum() + (tail * tail).sum()
+
+    start, x = np.array([4.0, 5.0], np.float32), np.array([1.0, 2.0], np.float32)
+    wanted = {
+        in_branch: 4 * x**3 * (start + 1) ** 2,
+        in_loop: 2 * x * (start * (start + [0, 1])) ** 2,
+        straight: 2 * x * (start**2 * [1, 10] + [0, 100]),
+    }
+    for function, slope in wanted.items():
+        for run in (ms.jit(lambda x, function=function: ms.grad(function)(x)), ms.grad(ms.jit(function))):
+            scale.set_data(tensor(4.0, 5.0))
+            np.testing.assert_allclose(run(Tensor(x)).asnumpy(), slope, rtol=1e-6)
+
+
+def test_a_string_has_the_values_of_when_it_was_made():
+    def run(x):
+        before = f"{x}"
+        y = x * 1
+        text = str(y)
+        y.add_(1)
+        x.mul_(2)
+        return before + f"{x}", text + f", {y}"
+
+    results = [function(tensor(1.0, 2.0)) for function in (run, ms.jit(run))]
+    assert results[0] == results[1] == ("[1. 2.][2. 4.]", "[1. 2.], [2. 3.]")

@@ -14,6 +14,7 @@
 #include "morel/transform/effects.h"
 #include "morel/transform/grad.h"
 #include "morel/transform/jvp.h"
+#include "morel/transform/old_values.h"
 #include "morel/transform/passes.h"
 #include "morel/transform/simplify.h"
 #include "morel/transform/vmap.h"
@@ -87,6 +88,7 @@ PyGraph end_graph(const std::vector<Tensor>& results, bool with_changes) {
     out.changed.push_back(change.tensor);
     scope.builder().graph().results.push_back(change.value);
   }
+  keep_old_values(*out.graph);
   close_scope();
   return out;
 }
@@ -391,6 +393,9 @@ void bind_building(nb::module_& module) {
   module.def("graph_drop_function", &drop_function);
   module.def("graph_declare_results", &declare_results);
   module.def("graph_call", &graph_call);
+  module.def(
+      "graph_value", [](const Tensor& tensor) { return open_scope().tensor_of(open_scope().value_of(tensor)); },
+      "A tensor of its own with the value that a tensor has now.");
   module.def("graph_import", [](const Tensor& tensor) { open_scope().value_of(tensor); });
   module.def(
       "graph_zeros",
@@ -407,6 +412,9 @@ void bind_building(nb::module_& module) {
   module.def("graph_draws_since", [](size_t first) {
     return effects_of(std::span(open_scope().builder().graph().nodes).subspan(first)).draws;
   });
+  module.def(
+      "graph_talks", [] { return effects_of(open_scope().builder().graph().nodes).talks; },
+      "Whether what the open graph does so far is seen by others: it prints or may raise an error.");
   module.def("graph_write_back", &graph_write_back);
   module.def("graph_is_parameter", &is_parameter_of_graph);
   module.def("save_graphs", &save_graphs);

@@ -11,6 +11,7 @@
 #include "morel/runtime/graph_scope.h"
 #include "morel/runtime/tape.h"
 #include "morel/transform/grad.h"
+#include "morel/transform/old_values.h"
 #include "morel/transform/passes.h"
 #include "morel/transform/split.h"
 
@@ -58,6 +59,7 @@ std::shared_ptr<TrainedGraph> end_trained(const std::vector<Tensor>& results, co
   }
   scope.builder().set_stops_gradient(false);
   for (Value& gradient : graph_gradients(scope.builder(), of, seeds, at)) graph.results.push_back(std::move(gradient));
+  keep_old_values(graph);
   // Nodes may have been put between those of the function.
   const auto end = std::ranges::find(graph.nodes, last);
   const size_t num_nodes = last ? static_cast<size_t>(end - graph.nodes.begin()) + 1 : 0;

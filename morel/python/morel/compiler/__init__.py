@@ -9,6 +9,7 @@ from morel.compiler.facts import kind_of, recorded_facts
 from morel.compiler.interpreter import Interpreter
 from morel.compiler.recursion import Session
 from morel.compiler.source import Unsupported
+from morel.compiler.tensor_flow import unless_it_raises
 from morel.compiler.tree import flatten, plain, unflatten
 
 __all__ = ["CompiledFunction", "call_compiled_cell", "call_in_graph", "compiled_cell", "jit"]
@@ -147,7 +148,7 @@ def traced(function, leaves, structure, places=None, free=()):
         given = [leaf if id(leaf) in free else inside[first[id(leaf)]] for leaf in leaves]
         args, kwargs = unflatten(structure, given)
         with recorded_facts() as facts:
-            output = Interpreter().call(function, args, kwargs)
+            output, _ = unless_it_raises(lambda: Interpreter().call(function, args, kwargs), lambda: None)
             results, tree = flatten(output)
             constants = [None if isinstance(result, _core.Tensor) else (plain(result),) for result in results]
             tensors = [result for result in results if isinstance(result, _core.Tensor)]

@@ -65,6 +65,14 @@ class _Choice:
         self.condition, self.body, self.orelse = condition, body, orelse
 
 
+def _managers(rest):
+    """Of the ``with`` blocks that end in what is pending, the inner ones first."""
+    while rest is not None:
+        item, rest = rest
+        if isinstance(item, _Exit):
+            yield item.manager
+
+
 def _push(statements, rest):
     for statement in reversed(statements):
         rest = (statement, rest)
@@ -239,8 +247,8 @@ class Interpreter(Expressions):
         self.fail(self.evaluate(node.exc, frame), node, frame)
 
     def fail(self, error, node, frame):
-        if not containers.under_condition():
-            raise error
+        if not containers.under_condition() and not (_core.graph_depth() == 1 and _core.graph_talks()):
+            raise error  # nothing comes before it
         raise_when_run(error, place_of(frame.source, node))
 
     def do_Delete(self, node, rest, frame):
@@ -304,19 +312,27 @@ class Interpreter(Expressions):
         return self.do__Choice(_Choice(condition, node.body, node.orelse), rest, frame)
 
     def do__Choice(self, choice, rest, frame):
+        from morel.common.api import _no_grad
+
         condition = choice.condition
         if not symbolic(condition):
             return _push(choice.body if condition else choice.orelse, rest)
         leaves = leaves_early(choice.body) or leaves_early(choice.orelse)
+        # What follows, and so the end of each `with` of no gradients, is part of the branches then.
+        pauses = [manager for manager in _managers(rest) if isinstance(manager, _no_grad)] if leaves else []
 
         def runner(body):
             def run():
+                for pause in reversed(pauses):
+                    pause.__enter__()
                 result = self.run(_push(body, rest if leaves else None), frame)
                 return dict(frame.names), result
 
             return lambda: self.branch_of(frame, "'if'", run, leaves)
 
         then, orelse = runner(choice.body), runner(choice.orelse)
+        for pause in pauses:
+            pause.__exit__()
         names, result = merge(condition, then, orelse, frame.names, Undefined, Returned if leaves else None)
         if result is not None:
             return result

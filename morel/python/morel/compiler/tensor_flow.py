@@ -44,7 +44,7 @@ def _same(a, b):
         return False
 
 
-def _unless_it_raises(run, instead):
+def unless_it_raises(run, instead):
     """(what a part under a condition gives, False); where it raises an error when it runs, (what stands for that, True)."""
     depth = _core.graph_depth()
     try:
@@ -65,8 +65,8 @@ class _Branch:
     def __init__(self, name, run, other, before):
         _core.graph_begin(name)
         try:
-            (names, self.result), self.raises = _unless_it_raises(
-                run, lambda: _unless_it_raises(other, lambda: (before, None))[0]
+            (names, self.result), self.raises = unless_it_raises(
+                run, lambda: unless_it_raises(other, lambda: (before, None))[0]
             )
             kept = [self.result.value] if self.result is not None else _changed(names, before)
             tensors = [leaf for leaf in flatten(kept)[0] if isinstance(leaf, _core.Tensor)]
@@ -229,7 +229,7 @@ def _part_of_turn(part, turn, state, changed):
         names = state.inside()
         for tensor in changed:
             _core.graph_start_from(tensor, _core.graph_parameter(tensor))
-        names, _ = _unless_it_raises(lambda: turn(names, part), lambda: names if part == "body" else True)
+        names, _ = unless_it_raises(lambda: turn(names, part), lambda: names if part == "body" else True)
         results = [_as_tensor(names)] if part == "condition" else state.after(names)
         return _core.graph_end(results, with_changes=part == "body"), [value.dtype for value in results]
     except BaseException:

@@ -38,7 +38,8 @@ class Text(str):
             for part in parts
         ]
         out = cls("".join(types))
-        out.parts = parts
+        # The values of now, whatever changes in place later.
+        out.parts = [_core.graph_value(part) if _is_unknown(part) else part for part in parts]
         return out
 
 
