@@ -77,6 +77,7 @@ CASES = {
     "extremes": (lambda x: (x.max(1), x.min(0), x.argmax(1), x.argmin(0)), _array(6, 9)),
     "softmax": (lambda x: ops.softmax(x, -1), _array(4, 100)),
     "softmax_across": (lambda x: ops.softmax(x, 1), _array(2, 5, 3)),
+    "rows_of_one": (lambda x: (ops.softmax(x, 1), ops.log_softmax(x, 1), x.argmax(1), x.sum(1), x.std(1)), _array(4, 1, 3)),
     "masked": (_masked_softmax, _array(3, 8), _array(3, 8) > 0),
     "layer_norm": (nn.LayerNorm((65,)), _array(3, 65)),
     "gather": (lambda x, i: ops.gather_elements(x, 1, i), _array(3, 4), _INDEX),

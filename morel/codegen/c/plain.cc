@@ -136,7 +136,8 @@ class PlainEmitter {
   void emit_pass(const std::string& in, const std::vector<const Statement*>& statements) {
     for (const Statement* statement : statements)
       if (statement->kind == Statement::Kind::Reduce) declare_register(in, *statement);
-    begin(in + std::string(2 * (space_.size() - outer_), ' '), true);
+    const bool once = space_.size() == outer_;  // no loop is a block for its names
+    begin(in + std::string(once ? 2 : 2 * (space_.size() - outer_), ' '), true);
     load_inputs(statements);
     for (const Statement* statement : statements) {
       if (statement->kind == Statement::Kind::Reduce) accumulate(*statement);
@@ -146,6 +147,10 @@ class PlainEmitter {
     if (counts_) out_ << in << "int32_t at" << stage_ << " = 0;\n";
     std::string deep = in;
     for (size_t i = outer_; i < space_.size(); ++i) deep = open_loop(deep, i);
+    if (once) {
+      out_ << in << "{\n";
+      deep += "  ";
+    }
     out_ << body;
     if (counts_) out_ << deep << "++at" << stage_ << ";\n";
     while (deep.size() > in.size()) {
