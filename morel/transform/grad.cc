@@ -161,8 +161,14 @@ class Sweep {
   }
 
  private:
+  bool reads_dependent(const Node& node) const {
+    bool found = false;
+    for_each_input(node, [&](const Value& input) { found |= depends_.contains(node_of(input)); });
+    return found;
+  }
+
   void step(Node& node) {
-    if (targets_.contains(&node)) return;
+    if (targets_.contains(&node) && !reads_dependent(node)) return;  // else it was changed in place since
     if (const auto* custom = builder_.find_custom(&node)) {
       if (node_of(custom->outputs[0]) == &node) step_custom(*custom);
       return;

@@ -458,3 +458,36 @@ def test_a_string_has_the_values_of_when_it_was_made():
 
     results = [function(tensor(1.0, 2.0)) for function in (run, ms.jit(run))]
     assert results[0] == results[1] == ("[1. 2.][2. 4.]", "[1. 2.], [2. 3.]")
+
+
+def test_gradients_go_through_a_changed_parameter():
+    weight = Parameter(tensor(1.0, 2.0, 3.0), name="weight")
+
+    def whole(x):
+        weight.add_(x)
+        return (weight * weight).sum()
+
+    def part(x):
+        weight[0] = x[1]
+        return (weight * x).sum()
+
+    def in_branch(x):
+        if x[1] > 1:
+            weight[1:].mul_(x[:2])
+        return (weight * weight).sum()
+
+    def in_loop(x):
+        n = 0
+        while n < 2:
+            weight.add_(x)
+            n += 1
+        return (weight * weight).sum()
+
+    for function in (whole, part, in_branch, in_loop):
+        slope = ms.grad(function, 0, [weight])
+        results = []
+        for run in (slope, ms.jit(lambda x, slope=slope: slope(x))):
+            weight.set_data(tensor(1.0, 2.0, 3.0))
+            at_x, at_weights = run(tensor(1.0, 2.0, 3.0))
+            results.append((at_x.asnumpy(), at_weights[0].asnumpy(), weight.asnumpy().copy()))
+        np.testing.assert_array_equal(results[1], results[0], function.__name__)
