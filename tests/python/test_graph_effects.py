@@ -196,6 +196,19 @@ def test_what_masks_cannot_do():
             function(x, tensor(1.0, 2.0))
 
 
+def test_a_mask_does_not_change_the_dtype():
+    def run(x, value):
+        x = x * 1
+        x[x > 1] += value
+        return x
+
+    for x, value in ((tensor(1, 2, 3), 2), (tensor(1.0, 2.0).astype(ms.float16), tensor(0.5)), (tensor(1.0, 2.0), 3)):
+        same(ms.jit(run)(x, value), run(x, value))
+    for function in (run, ms.jit(run)):
+        with pytest.raises(TypeError, match="does not fit into a tensor of Int"):
+            function(tensor(1, 2, 3).astype(ms.int32), 2.7)
+
+
 # --- overflow and loss scaling ---
 
 

@@ -58,7 +58,15 @@ def by_mask(container, mask, combine, value):
             "'x[mask] += value' in a compiled function takes a value that is the same for every place of the mask, but its "
             f"shape is {tuple(value.shape)}; use where"
         )
-    changed = combine(container, value).astype(container.dtype)
+    changed = combine(container, value)
+    kept = container.dtype
+    if _core.common_dtype([container, changed]) != kept and not (
+        kept.is_floating_point and changed.dtype.is_floating_point
+    ):
+        raise TypeError(
+            f"the result of 'x[mask] += value' has dtype {changed.dtype}, which does not fit into a tensor of {kept}"
+        )
+    changed = changed.astype(kept)
     return morel.ops.where(mask.reshape((*mask.shape, *(1,) * inner)), changed, container)
 
 
