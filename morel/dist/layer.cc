@@ -177,9 +177,10 @@ class DistributedCall {
     if (op_.view) layout = op_.view(call, input->layout);
     if (op_.views) layout = op_.views(call, input->layout)[k];
     if (!layout) return out;
+    const bool of_copy = shards_of(input)->copied_view;
     const std::vector<Tensor>&own = shards_of(input)->parts, &views = shards_of(out)->parts;
     for (size_t i = 0; i < own.size(); ++i) {
-      if (views[i].size() == 0 || views[i]->storage == own[i]->storage) continue;
+      if (!of_copy && (views[i].size() == 0 || views[i]->storage == own[i]->storage)) continue;
       out->shards = Ref<RefCounted>(new Shards(plan_->sharding.results[k], views, true));
       return out;
     }

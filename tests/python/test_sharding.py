@@ -102,6 +102,16 @@ def test_a_distributed_tensor_is_a_tensor_of_the_whole_shape():
         numbers(2).full_tensor()
 
 
+def test_views_whose_pieces_were_moved_are_not_written():
+    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("dp",))
+    x = distribute_tensor(numbers(2, 3), mesh, [Shard(0)])
+    for view in (x[0], x[0:1], x[0:1][0], x[0, 1], x.T[:, 0]):
+        with pytest.raises(NotImplementedError, match="had to be moved"):
+            view.fill_(7)
+    x[:, 0] = 7
+    np.testing.assert_array_equal(x.full_tensor().asnumpy(), [[7, 1, 2], [7, 4, 5]])
+
+
 def test_a_distributed_tensor_is_shown_by_its_parts(capsys):
     mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("dp", "mp"))
     x = distribute_tensor(Tensor(np.arange(8.0).reshape(4, 2)), mesh, [Shard(0), Replicate()])
