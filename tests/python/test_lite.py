@@ -187,6 +187,15 @@ class Counter(nn.Cell):
         return self.total * 1
 
 
+def test_inputs_in_another_order(tmp_path):
+    model = convert_and_build(tmp_path / "difference.ms", lambda x, y: x - y, Tensor([0.0, 0.0]), Tensor([0.0, 0.0]))
+    first, second = model.get_inputs()
+    first.set_data_from_numpy(np.array([1, 2], np.float32))
+    second.set_data_from_numpy(np.array([5, 7], np.float32))
+    (found,) = model.predict([second, first])
+    np.testing.assert_array_equal(found.get_data_to_numpy(), [4, 5])
+
+
 def test_state_is_kept_between_calls(tmp_path):
     net = Counter()
     index, x = np.array([0, 2, 0]), np.array([1, 2, 3], np.float32)

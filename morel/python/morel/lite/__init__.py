@@ -166,10 +166,14 @@ class Model:
         model, places = self._built(), self.get_inputs()
         if len(inputs) != len(places):
             raise ValueError(f"the model has {len(places)} inputs, but got {len(inputs)}")
-        for place, given in zip(places, inputs):
-            array = given._array if isinstance(given, Tensor) else given
+        held = [_core.data_ptr(place._array) for place in places]
+        arrays = [given._array if isinstance(given, Tensor) else given for given in inputs]
+        for i, array in enumerate(arrays):  # an input that is given for another one is written over before it is read
+            if isinstance(array, _core.Tensor) and _core.data_ptr(array) in held[:i]:
+                arrays[i] = array.copy()
+        for place, pointer, array in zip(places, held, arrays):
             if isinstance(array, _core.Tensor):
-                if _core.data_ptr(array) != _core.data_ptr(place._array):
+                if _core.data_ptr(array) != pointer:
                     place._set(array)
             else:
                 place.set_data_from_numpy(array)
