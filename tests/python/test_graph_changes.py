@@ -491,3 +491,65 @@ def test_gradients_go_through_a_changed_parameter():
             at_x, at_weights = run(tensor(1.0, 2.0, 3.0))
             results.append((at_x.asnumpy(), at_weights[0].asnumpy(), weight.asnumpy().copy()))
         np.testing.assert_array_equal(results[1], results[0], function.__name__)
+
+
+def test_a_loop_refuses_what_it_would_lose():
+    def of_a_function(x):
+        c, i = x * 0, x * 0
+
+        def count():
+            nonlocal c
+            c = c + 1
+
+        while i < 3:
+            count()
+            i = i + 1
+        return c
+
+    def in_the_condition(x):
+        while (x := x + 1) < 5:
+            pass
+        return x
+
+    def ended_by_a_tensor(x):
+        while True:
+            x = x * 2
+            if x > 100:
+                break
+        return x
+
+    for function, text in (
+        (of_a_function, "'c' is changed within 'while'"),
+        (in_the_condition, "':=' in the condition"),
+        (ended_by_a_tensor, "nested too deeply"),
+    ):
+        with pytest.raises(Unsupported, match=text):
+            ms.jit(function)(tensor(1.0))
+
+
+@pytest.mark.parametrize("kind", ["number", "fixed", "dynamic"])
+def test_training_with_a_loss_scale_of_mindspore(kind):
+    def losses(mode):
+        ms.set_context(mode=mode)
+        try:
+            ms.set_seed(1)
+            net = nn.Dense(4, 3, weight_init="ones")
+            scale = {
+                "number": lambda: Tensor(1024.0),
+                "fixed": lambda: nn.FixedLossScaleUpdateCell(128.0),
+                "dynamic": lambda: nn.DynamicLossScaleUpdateCell(2.0**12, 2, 2),
+            }[kind]()
+            optimiser = nn.Momentum(net.trainable_params(), 0.1, 0.9)
+            step = nn.TrainOneStepWithLossScaleCell(nn.WithLossCell(net, nn.CrossEntropyLoss()), optimiser, scale)
+            labels = Tensor([0, 1, 2, 1, 0], ms.int32)
+            inputs = [np.full((5, 4), value, np.float32) for value in (1, np.inf, 2, 3, 4, 0.5)]
+            return [[part.asnumpy() for part in step(Tensor(x), labels)] for x in inputs]
+        finally:
+            ms.set_context(mode=ms.PYNATIVE_MODE)
+
+    compiled, plain = losses(ms.GRAPH_MODE), losses(ms.PYNATIVE_MODE)
+    for (loss, *rest), (expected, *wanted) in zip(compiled, plain):
+        np.testing.assert_allclose(loss, expected, rtol=1e-6)
+        np.testing.assert_array_equal(rest, wanted)  # overflow, scale
+    if kind == "dynamic":
+        assert [float(scale) for _, _, scale in plain] == [4096, 4096, 2048, 2048, 4096, 4096]

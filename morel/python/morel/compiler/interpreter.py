@@ -366,6 +366,8 @@ class Interpreter(Expressions):
         return self.do_While(turn.node, rest, frame)
 
     def tensor_while(self, node, rest, frame):
+        if any(isinstance(part, ast.NamedExpr) for part in ast.walk(node.test)):
+            raise Unsupported("':=' in the condition of a 'while' on a tensor is not supported in a compiled function")
         jumps = jumps_in(node.body)
         stores = (n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
         assigned = jumps.union(n.id for n in stores)
@@ -380,8 +382,16 @@ class Interpreter(Expressions):
                     condition = self.condition(node.test, frame)
                     return frame.names[STOP].logical_not().logical_and(condition) if jumps else condition
 
+                before = dict(frame.names)
+
                 def run():
                     self.run(_push(node.body, (end, None)), frame)
+                    lost = [n for n in before.keys() - assigned if frame.names.get(n) is not before[n]]
+                    if lost:
+                        raise Unsupported(
+                            f"'{lost[0]}' is changed within 'while' on a tensor by a function that is called there; return "
+                            "the new value and assign it in the loop"
+                        )
                     return dict(frame.names), None
 
                 return self.branch_of(frame, "'while'", run)[0]

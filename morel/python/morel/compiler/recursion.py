@@ -55,6 +55,11 @@ class Session:
                 return build()
             except Restart:
                 self.calls.clear()
+            except RecursionError as error:
+                raise Unsupported(
+                    "the function is nested too deeply. A loop over Python values, such as 'while True', that a tensor ends "
+                    "must have the condition in a 'while'; set_recursion_limit allows more"
+                ) from error
 
 
 class _Call:

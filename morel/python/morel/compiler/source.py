@@ -58,10 +58,11 @@ class FunctionSource:
 
     @classmethod
     def of(cls, function):
-        """The source of a Python function; None for what is called as it is: functions of Morel and of Python's library,
-        functions without source, generators."""
+        """The source of a Python function; None for what is called as it is: functions of Morel (but `construct` and
+        those with ``__interpreted__``) and of Python's library, functions without source, generators."""
         code = function.__code__
-        if code.co_filename.startswith(_PACKAGE) and function.__name__ != "construct" or _is_pythons_own(code):
+        read = function.__name__ == "construct" or hasattr(function, "__interpreted__")
+        if code.co_filename.startswith(_PACKAGE) and not read or _is_pythons_own(code):
             return None
         if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
             return None

@@ -44,17 +44,13 @@ class DynamicLossScaleUpdateCell(Cell):
         return self.loss_scale_value
 
     def construct(self, loss_scale, overflow):
-        overflowed = bool(overflow)
-        step = int(self.cur_iter.item())
-        grow = self.scale_window <= step - int(self.last_overflow_iter.item())
-        scale = float(loss_scale.item())
-        if overflowed:
-            loss_scale.fill_(max(scale / self.scale_factor, 1.0))
-        elif grow:
-            loss_scale.fill_(scale * self.scale_factor)
-        if overflowed or grow:
-            self.last_overflow_iter.fill_(step)
-        self.cur_iter.fill_(step + 1)
+        if overflow:
+            loss_scale.copy_(ops.maximum(loss_scale / self.scale_factor, 1.0))
+            self.last_overflow_iter.copy_(self.cur_iter)
+        elif self.cur_iter - self.last_overflow_iter >= self.scale_window:
+            loss_scale.mul_(self.scale_factor)
+            self.last_overflow_iter.copy_(self.cur_iter)
+        self.cur_iter.add_(1)
         return overflow
 
 
@@ -119,7 +115,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         loss, gradients = loss_and_gradients(self.network, self.weights, inputs, scale)
         gradients = self.grad_reducer(self._unscale(gradients, scale))
         overflow = self.get_overflow_status(None, gradients)
-        if not bool(self.process_loss_scale(overflow)):
+        if not self.process_loss_scale(overflow):
             self.optimizer(gradients)
         return loss, overflow, scale
 
@@ -148,3 +144,5 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         if self.loss_scaling_manager is not None:
             return self.loss_scaling_manager(self.scale_sense, overflow)
         return overflow
+
+    process_loss_scale.__interpreted__ = True  # in a compiled function: the manager's conditions are on tensors
