@@ -195,6 +195,11 @@ def test_views_share_storage():
     assert x.asnumpy().sum() == 3 + 6 + 6 + 4 + 6 + 6
 
 
+def test_random_bits():
+    ms.set_seed(1)
+    assert 20 < Tensor(np.zeros(64, bool)).random_().sum() < 44
+
+
 def test_writing_where_nothing_lies():
     x = Tensor(np.zeros((3, 0), np.float32))
     x[:] = 1

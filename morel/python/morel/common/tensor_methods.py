@@ -523,7 +523,7 @@ def _random_(self, from_=0, to=None, *, generator=None):
     from morel import ops
 
     if to is None:
-        bits = {"Float16": 11, "BFloat16": 8, "Float32": 24, "Float64": 53}
+        bits = {"Bool": 1, "Float16": 11, "BFloat16": 8, "Float32": 24, "Float64": 53}
         to = 2 ** bits.get(str(self.dtype), min(8 * self.itemsize - self.dtype.is_signed, 62))
     return _drawn(self, generator, ops.randint, from_, to, self.shape)
 
