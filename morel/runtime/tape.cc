@@ -206,6 +206,13 @@ Values OpNode::forward(std::span<const Value> tangents) {
   return builder.emit(find_op("cast"), cast);
 }
 
+// Parameters outlive the gradient that records how they were changed: afterwards their values are given ones again.
+thread_local std::vector<Tensor> changed_parameters;
+
+void forget_changes() {
+  for (const Tensor& parameter : std::exchange(changed_parameters, {})) clear_leaf(parameter);
+}
+
 }  // namespace
 
 // -- scopes --
@@ -213,9 +220,14 @@ Values OpNode::forward(std::span<const Value> tangents) {
 int grad_depth() { return depth; }
 int set_grad_depth(int value) { return std::exchange(depth, value); }
 GradScope::GradScope() { ++depth; }
-GradScope::~GradScope() { --depth; }
+GradScope::~GradScope() {
+  if (--depth == 0) forget_changes();
+}
 GradDepth::GradDepth(int value) : saved_(depth) { depth = value; }
-GradDepth::~GradDepth() { depth = saved_; }
+GradDepth::~GradDepth() {
+  depth = saved_;
+  if (depth == 0) forget_changes();
+}
 
 bool requires_grad(const TensorImpl* tensor) {
   if (tensor->is_symbolic()) return GraphScope::current() != nullptr;
@@ -280,6 +292,8 @@ void mark_changed(const Tensor& target) {
 
 void record_in_place(const OpDef& op, std::span<const Value> args, const Tensor& target) {
   target->storage->bump_version();
+  const Ref<TensorImpl>& whole = target->base ? target->base : target.impl();
+  if (whole->is_parameter) changed_parameters.emplace_back(whole);
   Value out = target;
   record(op, args, {&out, 1});
   if (!target->base) return;

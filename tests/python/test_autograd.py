@@ -371,3 +371,22 @@ def test_in_place_on_a_slice_of_what_is_not_in_c_order(axes, change):
 
     dense = Tensor(np.ascontiguousarray(x.asnumpy()))
     np.testing.assert_allclose(ms.grad(function)(x).asnumpy(), ms.grad(function)(dense).asnumpy(), rtol=1e-12)
+
+
+def test_a_parameter_that_was_changed_in_a_gradient_is_given_in_the_next():
+    state, x = Parameter(Tensor([1.0, 2.0]), name="state"), Tensor([1.0, 2.0])
+
+    def whole(x):
+        state.add_(x)
+        return (state * x).sum()
+
+    def item(x):
+        state[0] = x[1]
+        return (state * x).sum()
+
+    for expected in ([3, 6], [4, 8], [5, 10]):  # the state before, and 2 x
+        assert ms.grad(whole)(x).asnumpy().tolist() == expected
+    assert ms.grad(lambda x: (state * x).sum())(x).asnumpy().tolist() == [4, 8]
+    for _ in range(2):
+        assert ms.grad(item)(x).asnumpy().tolist() == [2, 8 + 1]
+    assert ms.grad(lambda x: ms.grad(whole)(x).sum())(x).asnumpy().tolist() == [2, 2]
