@@ -21,11 +21,36 @@ const Node* memory_before(const Value& value, const Node& change) {
   return node->captured && !node->captured->contiguous ? nullptr : node;
 }
 
+// A loop that keeps its states for a gradient keeps the first ones as they are given, in their memory.
+bool keeps_states(const Node& node) {
+  return node.op->control == Control::While && node.types.size() > node.args[node.args.size() - 2].list().size();
+}
+
+void copy_first_states(GraphBuilder& builder) {
+  std::vector<Ref<Node>>& nodes = builder.graph().nodes;
+  std::unordered_set<const Node*> changed_later;
+  for (size_t i = nodes.size(); i-- > 0;) {
+    const Ref<Node> node = nodes[i];
+    if (gives_new_value(*node->op)) changed_later.insert(root_of(node->args[0]));
+    if (!keeps_states(*node)) continue;
+    const size_t end = nodes.size();
+    builder.set_place(node->place);
+    for (Value& arg : node->args)
+      arg = map_inputs(arg, [&](const Value& value) {
+        const Node* memory = memory_before(value, *node);
+        if (!memory || memory->op || !changed_later.contains(memory)) return value;
+        return builder.emit(find_op("clone"), {&value, 1})[0];
+      });
+    std::rotate(nodes.begin() + static_cast<ptrdiff_t>(i), nodes.begin() + static_cast<ptrdiff_t>(end), nodes.end());
+  }
+}
+
 }  // namespace
 
 void keep_old_values(Graph& graph) {
   GraphBuilder builder{Ref<Graph>(&graph)};
   std::vector<Ref<Node>>& nodes = graph.nodes;
+  copy_first_states(builder);
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Ref<Node> change = nodes[i];
     if (!gives_new_value(*change->op)) continue;

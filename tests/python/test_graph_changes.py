@@ -428,6 +428,14 @@ def test_gradients_read_what_was_there_before_a_change():
             n += 1
         return (x * x).sum()
 
+    def in_loop_on_a_tensor(x):
+        scale.add_(x)
+        n = x.sum() * 0
+        while n < 1:
+            n = n + 1
+            scale.mul_(scale.sum())
+        return scale.sum()
+
     def straight(x):
         y = x * scale
         scale.mul_(2)
@@ -439,6 +447,7 @@ def test_gradients_read_what_was_there_before_a_change():
     wanted = {
         in_branch: 4 * x**3 * (start + 1) ** 2,
         in_loop: 2 * x * (start * (start + [0, 1])) ** 2,
+        in_loop_on_a_tensor: 2 * (start + x).sum() + 0 * x,
         straight: 2 * x * (start**2 * [1, 10] + [0, 100]),
     }
     for function, slope in wanted.items():
