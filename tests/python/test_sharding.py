@@ -122,13 +122,6 @@ def test_a_distributed_tensor_is_shown_by_its_parts(capsys):
     assert "DTensor(shape=[], dtype=Float64" in shown and "rank 0:\n6.0" in shown
 
 
-def test_items_of_a_distributed_tensor_cannot_be_assigned():
-    mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("dp", "mp"))
-    tensor = distribute_tensor(numbers(4, 2), mesh, [Shard(0), Replicate()])
-    with pytest.raises(NotImplementedError, match="items of a distributed tensor cannot be assigned"):
-        tensor[0] = 100.0
-
-
 def test_layouts_have_the_names_of_mindspore():
     layout = Layout((2, 2, 2), ("dp", "sp", "mp"))
     assert layout("dp", ("sp", "mp"), "None").tensor_map == (2, (1, 0), -1)

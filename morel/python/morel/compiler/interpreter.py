@@ -23,7 +23,7 @@ from morel.compiler.facts import kind_with_sizes, relied_on, rely_on, rely_on_st
 from morel.compiler.frame import Closure, Frame, Undefined
 from morel.compiler.jumps import RESULT, RETURNED, STOP, Give, jumps_in, leaves_early
 from morel.compiler.source import FunctionSource, Unsupported, annotated, place_of, refuse_syntax
-from morel.compiler.tensor_flow import blank_result, merge, run_while, symbolic
+from morel.compiler.tensor_flow import blank_result, merge, run_while, same, symbolic
 from morel.context import get_context
 
 _state = threading.local()
@@ -384,9 +384,13 @@ class Interpreter(Expressions):
 
                 before = dict(frame.names)
 
+                def undefined(*values):
+                    return all(isinstance(value, Undefined) for value in values)
+
                 def run():
                     self.run(_push(node.body, (end, None)), frame)
-                    lost = [n for n in before.keys() - assigned if frame.names.get(n) is not before[n]]
+                    others = {name: (before[name], frame.names.get(name)) for name in before.keys() - assigned}
+                    lost = [name for name, values in others.items() if not same(*values) and not undefined(*values)]
                     if lost:
                         raise Unsupported(
                             f"'{lost[0]}' is changed within 'while' on a tensor by a function that is called there; return "

@@ -33,7 +33,7 @@ def _as_tensor(value):
     )
 
 
-def _same(a, b):
+def same(a, b):
     if a is b:
         return True
     if isinstance(a, _core.Tensor) or isinstance(b, _core.Tensor):
@@ -137,7 +137,7 @@ def merge(condition, then, orelse, before, undefined, returned):
             x, y = (names.get(key, undefined(key)) for names in (a.names, b.names))
             if isinstance(x, undefined) or isinstance(y, undefined):
                 constants[key] = undefined(key, "true" if isinstance(x, undefined) else "false")
-            elif _same(x, y):
+            elif same(x, y):
                 constants[key] = x
             else:
                 keys.append(key)
@@ -150,7 +150,7 @@ def merge(condition, then, orelse, before, undefined, returned):
     if trees[0] != trees[1]:
         raise Unsupported("the branches of an 'if' on a tensor give values of different structure")
     pairs = list(zip(*leaves))
-    fixed = [_same(x, y) and not isinstance(x, _core.Tensor) for x, y in pairs]
+    fixed = [same(x, y) and not isinstance(x, _core.Tensor) for x, y in pairs]
     dtypes = [_common_dtype(x, y) for (x, y), same in zip(pairs, fixed) if not same]
     changed = _core.graph_changes(a.graph, b.graph)
     dtypes += [tensor.dtype for tensor in changed]
@@ -192,7 +192,7 @@ class _State:
             raise Unsupported("the body of a 'while' on a tensor changes the structure of a value")
         out = []
         for name, old, new in zip(self._names_of_leaves(), self.leaves, leaves):
-            if not isinstance(old, (_core.Tensor, *_NUMBERS)) and _same(old, new):
+            if not isinstance(old, (_core.Tensor, *_NUMBERS)) and same(old, new):
                 continue
             out.append(_as_tensor(new))
             shape, before = tuple(out[-1].shape), tuple(_as_tensor(old).shape)
