@@ -259,10 +259,6 @@ int tensor_set_item(PyObject* self, PyObject* key_object, PyObject* value) {
     MOREL_CHECK(value, Type, "elements of a tensor cannot be deleted");
     with_place([&] {
       const Tensor input(unwrap(self));
-      MOREL_CHECK(
-          !input->shards, NotImplemented,
-          "items of a distributed tensor cannot be assigned; choose the new values with ops.where, or assign to "
-          "the items of full_tensor()");
       const DeviceScope scope(input.device());
       const Tensor source = value_tensor(value, input.dtype());
       const std::optional<Tensor> mask = mask_of(key_object);
