@@ -211,6 +211,32 @@ Values call_op(const OpDef& op, std::span<const Value> given) {
   return outs;
 }
 
+namespace {
+
+// The operands of an in-place call that a gradient may read, as they are before what shares memory with the target is
+// overwritten. `saved`: a bit for each.
+Args kept_operands(const Args& args, const Tensor& target, uint32_t saved) {
+  Args out(args);
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!args[i].is_tensor() || !(saved >> i & 1) || args[i].tensor()->storage.get() != target->storage.get()) continue;
+    const Tensor original = execute(find_op("clone"), {&args[i], 1})[0].tensor();
+    original->grad = args[i].tensor()->grad;
+    out[i] = original;
+  }
+  return out;
+}
+
+void check_fits(const OpDef& op, const Tensor& result, const Tensor& target) {
+  MOREL_CHECK(result.shape() == target.shape(), Value, "For '", display_name(op), "' in place, the result has shape ",
+              to_string(result.shape()), " but the tensor it is written to has ", to_string(target.shape()));
+  const DType from = result.dtype(), to = target.dtype();
+  MOREL_CHECK(promote(from, to) == to || (is_float(from) && is_float(to)), Type, "For '", display_name(op),
+              "' in place, the result has dtype ", info(from).name, ", which does not fit into a tensor of ",
+              info(to).name);
+}
+
+}  // namespace
+
 Tensor call_in_place(const OpDef& op, std::span<const Value> given) {
   if (GraphScope* scope = GraphScope::current()) [[unlikely]]
     return scope->call_in_place(op, given);
@@ -219,25 +245,21 @@ Tensor call_in_place(const OpDef& op, std::span<const Value> given) {
   const Tensor target = args[0].tensor();
   const std::span<const Value> all(args.data(), args.size());
   const bool track = grad_depth() > 0 && any_requires_grad(all);
-  Args recorded(args);
-  // The gradient rule may read what is overwritten now.
-  if (track && op.saves.args & 1) {
-    const Tensor original = execute(find_op("clone"), {&args[0], 1})[0].tensor();
-    original->grad = target->grad;
-    recorded[0] = original;
+  if (track && op.compose && !op.grad && !op.has(kNoGrad)) {  // its parts are recorded
+    const Args operands = kept_operands(args, target, ~0u);
+    const Value result = call_op(op, {operands.data(), operands.size()})[0];
+    check_fits(op, result.tensor(), target);
+    const Value copied[] = {target, result};
+    call_op(find_op("copy_"), copied);
+    return target;
   }
+  const Args recorded = track ? kept_operands(args, target, op.saves.args) : args;
   Value result;
   {
     const GradDepth pause(0);
     result = execute(op, all)[0];
   }
-  MOREL_CHECK(result.tensor().shape() == target.shape(), Value, "For '", display_name(op),
-              "' in place, the result has shape ", to_string(result.tensor().shape()),
-              " but the tensor it is written to has ", to_string(target.shape()));
-  const DType from = result.tensor().dtype(), to = target.dtype();
-  MOREL_CHECK(promote(from, to) == to || (is_float(from) && is_float(to)), Type, "For '", display_name(op),
-              "' in place, the result has dtype ", info(from).name, ", which does not fit into a tensor of ",
-              info(to).name);
+  check_fits(op, result.tensor(), target);
   if (target->shards) {
     layer->copy_into(target, result.tensor());
   } else {

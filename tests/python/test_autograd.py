@@ -390,3 +390,27 @@ def test_a_parameter_that_was_changed_in_a_gradient_is_given_in_the_next():
     for _ in range(2):
         assert ms.grad(item)(x).asnumpy().tolist() == [2, 8 + 1]
     assert ms.grad(lambda x: ms.grad(whole)(x).sum())(x).asnumpy().tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda v, x: v.div_(x + 2),
+        lambda v, x: v.div_(v + 1),
+        lambda v, x: v.mul_(v),
+        lambda v, x: v[:2].mul_(v[1:]),
+        lambda v, x: v.add_(v),
+        lambda v, x: v[1:].div_(v[:1]),
+    ],
+)
+def test_in_place_operators_of_tensors_that_share_memory(change):
+    def function(x):
+        v = x * 1.0
+        change(v, x)
+        return (v * Tensor([1.0, 2.0, 3.0])).sum()
+
+    x, step = np.array([0.3, 0.7, 1.1]), 1e-6
+    differences = [
+        float(function(Tensor(x + unit)) - function(Tensor(x - unit))) / (2 * step) for unit in np.eye(3) * step
+    ]
+    np.testing.assert_allclose(ms.grad(function)(Tensor(x)).asnumpy(), differences, rtol=1e-6)
