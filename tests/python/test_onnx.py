@@ -486,12 +486,14 @@ def test_resize(mode, sizes, tmp_path):
     np.testing.assert_allclose(gradient.sum(), 2 * sizes[0] * sizes[1], rtol=1e-5)
 
 
-@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
-@pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
+# All but cubic with "border", where ONNX Runtime differs from the reference.
+WINDOWS = [(mode, padding) for mode in ("nearest", "linear", "cubic") for padding in ("zeros", "reflection")]
+WINDOWS += [("nearest", "border"), ("linear", "border")]
+
+
+@pytest.mark.parametrize("mode,padding_mode", WINDOWS)
 @pytest.mark.parametrize("align_corners", [0, 1])
 def test_grid_sample_of_one_row(mode, padding_mode, align_corners, tmp_path):
-    if mode == "cubic" and padding_mode == "border":
-        pytest.skip("ONNX Runtime differs from the reference there")
     rng = np.random.default_rng(0)
     x, grid = rng.random((1, 2, 1, 3), np.float32), rng.random((1, 4, 5, 2), np.float32) * 3 - 1.5
     value = onnx.helper.make_tensor_value_info
