@@ -195,6 +195,12 @@ std::vector<Value> nodes_of(const std::vector<Tensor>& tensors) {
   return out;
 }
 
+// What a hook puts in the place of a cotangent of the graph; None where it keeps it.
+Value call_hook(GraphScope& scope, const GradHook& hook, const Value& cotangent) {
+  const Value replaced = hook(scope.tensor_of(cotangent));
+  return replaced.is_none() ? replaced : scope.value_of(replaced.tensor());
+}
+
 nb::list graph_gradients(const std::vector<Tensor>& outputs, nb::list seeds, const std::vector<Tensor>& inputs) {
   GraphScope& scope = open_scope();
   std::vector<Value> of = nodes_of(outputs), at = nodes_of(inputs), with;
@@ -202,10 +208,8 @@ nb::list graph_gradients(const std::vector<Tensor>& outputs, nb::list seeds, con
   Values found = morel::graph_gradients(scope.builder(), of, with, at);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (found[i].is_none()) continue;
-    for (const auto& hook : lasting_hooks(inputs[i])) {
-      const Value replaced = (*hook)(scope.tensor_of(found[i]));
-      if (!replaced.is_none()) found[i] = scope.value_of(replaced.tensor());
-    }
+    for (const auto& hook : lasting_hooks(inputs[i]))
+      if (Value replaced = call_hook(scope, *hook, found[i]); !replaced.is_none()) found[i] = std::move(replaced);
   }
   return with_zeros(found, inputs);
 }
@@ -220,9 +224,8 @@ void graph_register_hook(const Tensor& tensor, nb::handle fn) {
   MOREL_CHECK(
       OpenScope::scopes.size() == 1, NotImplemented,
       "'register_hook' within an 'if', a 'while' or a recursion on tensors of a compiled function is not supported");
-  scope.builder().add_hook(scope.value_of(tensor), [hook = make_hook(fn), &scope](const Value& cotangent) -> Value {
-    const Value replaced = (*hook)(scope.tensor_of(cotangent));
-    return replaced.is_none() ? replaced : scope.value_of(replaced.tensor());
+  scope.builder().add_hook(scope.value_of(tensor), [hook = make_hook(fn), &scope](const Value& cotangent) {
+    return call_hook(scope, *hook, cotangent);
   });
 }
 

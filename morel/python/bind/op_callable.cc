@@ -441,13 +441,14 @@ PyObject* power(PyObject* a, PyObject* b, PyObject*) { return binary("pow", a, b
   { slot, reinterpret_cast<void*>(static_cast<type>(fn)) }
 
 PyObject* compare(PyObject* a, PyObject* b, int operation) {
+  const auto compared = [&](OpName name) { return binary(name, a, b, false, Operands::Numbers); };
   switch (operation) {
-    case Py_EQ: return binary("equal", a, b, false, Operands::Numbers);
-    case Py_NE: return binary("not_equal", a, b, false, Operands::Numbers);
-    case Py_LT: return binary("less", a, b, false, Operands::Numbers);
-    case Py_LE: return binary("less_equal", a, b, false, Operands::Numbers);
-    case Py_GT: return binary("greater", a, b, false, Operands::Numbers);
-    default: return binary("greater_equal", a, b, false, Operands::Numbers);
+    case Py_EQ: return compared("equal");
+    case Py_NE: return compared("not_equal");
+    case Py_LT: return compared("less");
+    case Py_LE: return compared("less_equal");
+    case Py_GT: return compared("greater");
+    default: return compared("greater_equal");
   }
 }
 
