@@ -226,16 +226,16 @@ Args kept_operands(const Args& args, const Tensor& target, uint32_t saved) {
   return out;
 }
 
-void check_fits(const OpDef& op, const Tensor& result, const Tensor& target) {
-  MOREL_CHECK(result.shape() == target.shape(), Value, "For '", display_name(op), "' in place, the result has shape ",
-              to_string(result.shape()), " but the tensor it is written to has ", to_string(target.shape()));
-  const DType from = result.dtype(), to = target.dtype();
+}  // namespace
+
+void check_fits(const OpDef& op, const Shape& shape, DType from, const Tensor& target) {
+  MOREL_CHECK(shape == target.shape(), Value, "For '", display_name(op), "' in place, the result has shape ",
+              to_string(shape), " but the tensor it is written to has ", to_string(target.shape()));
+  const DType to = target.dtype();
   MOREL_CHECK(promote(from, to) == to || (is_float(from) && is_float(to)), Type, "For '", display_name(op),
               "' in place, the result has dtype ", info(from).name, ", which does not fit into a tensor of ",
               info(to).name);
 }
-
-}  // namespace
 
 Tensor call_in_place(const OpDef& op, std::span<const Value> given) {
   if (GraphScope* scope = GraphScope::current()) [[unlikely]]
@@ -248,7 +248,7 @@ Tensor call_in_place(const OpDef& op, std::span<const Value> given) {
   if (track && op.compose && !op.grad && !op.has(kNoGrad)) {  // its parts are recorded
     const Args operands = kept_operands(args, target, ~0u);
     const Value result = call_op(op, {operands.data(), operands.size()})[0];
-    check_fits(op, result.tensor(), target);
+    check_fits(op, result.tensor().shape(), result.tensor().dtype(), target);
     const Value copied[] = {target, result};
     call_op(find_op("copy_"), copied);
     return target;
@@ -259,7 +259,7 @@ Tensor call_in_place(const OpDef& op, std::span<const Value> given) {
     const GradDepth pause(0);
     result = execute(op, all)[0];
   }
-  check_fits(op, result.tensor(), target);
+  check_fits(op, result.tensor().shape(), result.tensor().dtype(), target);
   if (target->shards) {
     layer->copy_into(target, result.tensor());
   } else {

@@ -20,6 +20,8 @@ Values call_op(const OpDef& op, std::span<const Value> args);
 // In-place form of an out-of-place operator: the result goes into argument 0, whose shape and dtype stay. Returns
 // argument 0.
 Tensor call_in_place(const OpDef& op, std::span<const Value> args);
+// That a result of this shape and dtype can be written to `target`, in either mode.
+void check_fits(const OpDef& op, const Shape& shape, DType dtype, const Tensor& target);
 // Same for C++ users by name: call("matmul", {x, y}).
 Values call(std::string_view name, std::initializer_list<Value> args);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "morel/runtime/eager.h"
 #include "morel/runtime/tape.h"
 
 namespace morel {
@@ -151,12 +152,7 @@ Tensor GraphScope::call_in_place(const OpDef& op, std::span<const Value> given) 
     result = builder_.emit(op, {args.data(), args.size()})[0];
   }
   const Type type = type_of(result);
-  MOREL_CHECK(type.shape == target.shape(), Value, "For '", display_name(op), "' in place, the result has shape ",
-              to_string(type.shape), " but the tensor it is written to has ", to_string(target.shape()));
-  const DType from = type.dtype, to = target.dtype();
-  MOREL_CHECK(promote(from, to) == to || (is_float(from) && is_float(to)), Type, "For '", display_name(op),
-              "' in place, the result has dtype ", info(from).name, ", which does not fit into a tensor of ",
-              info(to).name);
+  check_fits(op, type.shape, type.dtype, target);
   assign(target, result);
   return target;
 }
