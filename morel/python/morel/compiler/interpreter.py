@@ -73,6 +73,17 @@ def _managers(rest):
             yield item.manager
 
 
+def _check_kept(before, after, assigned):
+    """That the body of a loop on a tensor left names alone which it does not assign: a function that it calls may not."""
+    for name in before.keys() - assigned:
+        old, new = before[name], after.get(name)
+        if not (same(old, new) or isinstance(old, Undefined) and isinstance(new, Undefined)):
+            raise Unsupported(
+                f"'{name}' is changed within 'while' on a tensor by a function that is called there; return the new value "
+                "and assign it in the loop"
+            )
+
+
 def _push(statements, rest):
     for statement in reversed(statements):
         rest = (statement, rest)
@@ -384,18 +395,9 @@ class Interpreter(Expressions):
 
                 before = dict(frame.names)
 
-                def undefined(*values):
-                    return all(isinstance(value, Undefined) for value in values)
-
                 def run():
                     self.run(_push(node.body, (end, None)), frame)
-                    others = {name: (before[name], frame.names.get(name)) for name in before.keys() - assigned}
-                    lost = [name for name, values in others.items() if not same(*values) and not undefined(*values)]
-                    if lost:
-                        raise Unsupported(
-                            f"'{lost[0]}' is changed within 'while' on a tensor by a function that is called there; return "
-                            "the new value and assign it in the loop"
-                        )
+                    _check_kept(before, frame.names, assigned)
                     return dict(frame.names), None
 
                 return self.branch_of(frame, "'while'", run)[0]

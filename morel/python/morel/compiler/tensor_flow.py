@@ -2,12 +2,11 @@
 
 from morel import _core
 from morel.compiler.builtins import Raises
-from morel.compiler.recursion import Unsettled
+from morel.compiler.recursion import MAX_TRIES, Unsettled
 from morel.compiler.source import Unsupported
 from morel.compiler.tree import count_leaves, flatten, unflatten
 
 _NUMBERS = (bool, int, float, complex)
-MAX_TRIES = 8
 
 
 def symbolic(value):
@@ -151,14 +150,14 @@ def merge(condition, then, orelse, before, undefined, returned):
         raise Unsupported("the branches of an 'if' on a tensor give values of different structure")
     pairs = list(zip(*leaves))
     fixed = [same(x, y) and not isinstance(x, _core.Tensor) for x, y in pairs]
-    dtypes = [_common_dtype(x, y) for (x, y), same in zip(pairs, fixed) if not same]
+    dtypes = [_common_dtype(x, y) for (x, y), is_fixed in zip(pairs, fixed) if not is_fixed]
     changed = _core.graph_changes(a.graph, b.graph)
     dtypes += [tensor.dtype for tensor in changed]
     for side, own in zip((a, b), leaves):
-        picks = [side.pick(leaf) for leaf, same in zip(own, fixed) if not same]
+        picks = [side.pick(leaf) for leaf, is_fixed in zip(own, fixed) if not is_fixed]
         _core.graph_choose(side.graph, [*picks, *changed], dtypes)
     results = iter(_core.graph_if(condition, a.graph, b.graph))  # also without results: a branch may have effects
-    value = unflatten(trees[0], [x if same else next(results) for (x, _), same in zip(pairs, fixed)])
+    value = unflatten(trees[0], [x if is_fixed else next(results) for (x, _), is_fixed in zip(pairs, fixed)])
     for tensor, result in zip(changed, results):
         _core.graph_assign(tensor, result)
     if a.raises and b.raises:
